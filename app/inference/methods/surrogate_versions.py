@@ -1,8 +1,8 @@
-"""Two versions of ``dp-psvi-surrogate``, chosen by a parameter.
+"""The registered method ``dp-psvi-surrogate``: two versions, chosen by a parameter.
 
 Version 1 (:mod:`app.inference.methods.surrogate`) is the default. Version 2 (:mod:`app.inference.methods.one_belief`)
-states its error correctly where rows do not follow the model. A stored plan names its version, so it is carried out as
-it was priced.
+states its error correctly where rows do not follow the model. A stored plan of version 2 names it, and other plans are
+of version 1. So each plan is carried out by the version that was priced.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ _FIRST, _SECOND = DpPsviSurrogate(), OneBelief()
 
 
 class SurrogateVersions:
-    """The registered method; stateless."""
+    """Both versions as one method; stateless. The state's type shows the version of a run."""
 
     id = DpPsviSurrogate.id
     description = DpPsviSurrogate.description
@@ -42,7 +42,7 @@ class SurrogateVersions:
     parameters: tuple[Parameter | Choice | Switch, ...] = (*DpPsviSurrogate.parameters, VERSION)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
-        """Plan the run with the version of the request.
+        """Plan the run by the version that the request chooses.
 
         Raises:
             InvalidRequest: pointing at the member of the request that is at fault.
@@ -55,7 +55,7 @@ class SurrogateVersions:
         return replace(plan, parameters={**plan.parameters, VERSION.name: 2})
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
-        """Shorten a plan as its version does."""
+        """Shorten a plan for a dry run, by its version."""
         return _choose(plan.parameters).shorten(plan, facts)
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> Any:
@@ -71,7 +71,7 @@ class SurrogateVersions:
         return _choose_by_state(state).step(rng, state, oracle)
 
     def finish(self, state: Any) -> Pseudocoreset:
-        """Return the points, with what may be said of them.
+        """Return the points, with their diagnostics, error and reliability.
 
         Raises:
             ValueError: before the last query has been answered.

@@ -1,12 +1,13 @@
-"""The marginal laws of design columns: a posterior over a small grid of laws, column by column.
+"""The marginal laws of design columns: a posterior over a small grid of laws for each column.
 
-A column's variance may sit in few rows: those of a rare level, or of large amounts. They are the rows that bounds take
-most from. So each column, standardised to mean 0 and variance 1, follows one of a few laws: a normal law; a share q of
-rows at d deviations, on one side or both, and the rest normal; two values. Winsorised sums tell them apart
-(:class:`app.inference.private_zone.queries.tails.TailSum`). Declared indicators have two values for certain.
+Few rows may hold most of a column's variance: rows of a rare level, or of large amounts. Bounds take most from these
+rows. So each column, standardised to mean 0 and variance 1, follows one law of a grid: a normal law; a share q of rows
+at d deviations, on one side or both, with normal values elsewhere; or two values. The posterior weighs the laws by
+noised sums of winsorised squares (:class:`app.inference.private_zone.queries.tails.TailSum`) and by bounds. Declared
+indicators have two values for certain.
 
-Draws are from the posterior predictive law. So a level that noise leaves possible is there with the probability that
-it has.
+Draws follow the posterior predictive law. So a rare level that noise may hide appears in the draws with its posterior
+probability.
 """
 
 from dataclasses import dataclass
@@ -21,22 +22,32 @@ from app.inference.core.model import Array64
 from app.inference.private_zone.queries.tails import FAR, NEAR, OF_SIDES
 
 _QUANTILES: Final = np.array([NormalDist().inv_cdf((i + 0.5) / 64) for i in range(64)])
-_HEAVY_SHARES: Final = (0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.97)  # of the variance, beyond
-_DISTANCES: Final = (3.5, 5, 7, 10, 14, 20, 30)  # deviations
-_TWO_VALUED: Final = np.geomspace(0.0005, 0.5, 24)  # the share of the rarer value
+"""Equally probable values of a normal law, for means over it."""
+_HEAVY_SHARES: Final = (0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.97)
+"""Shares of the variance in far rows."""
+_DISTANCES: Final = (3.5, 5, 7, 10, 14, 20, 30)
+"""Distances of far rows from the mean, in deviations."""
+_TWO_VALUED: Final = np.geomspace(0.0005, 0.5, 24)
+"""Shares of rows with the rarer of two values."""
 _NORMAL_MASS, _HEAVY_MASS, _TWO_MASS = 0.4, 0.3, 0.3
+"""Prior probabilities of the three kinds of laws."""
 _ROUNDING, _FLAG_ROUNDING = 0.01, 0.003
-_ROOM: Final = 1.15  # times what bounds leave to a value
-_ALIKE: Final = 0.35  # of the logarithm of a flag's share
+"""Errors of the grid: of mean winsorised squares, and of a two-valued column's variance relative to it."""
+_ROOM: Final = 1.15
+"""Largest distance of a law from the mean, over the distance of the column's bound."""
+_ALIKE: Final = 0.35
+"""Largest difference of log shares at which a law has the share that a mean implies."""
 _IMPOSSIBLE: Final = 1e3
+"""Subtracted from the log-likelihood of a law beyond the bounds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Laws:
-    """``(L,)`` each: prior mass, share q of rows at d deviations, and their side: -1, 1, or 0 for both.
+    """The grid of L laws; all fields but ``told`` are ``(L,)``.
 
-    ``body`` and ``spread`` are mean and deviation of the other rows. ``told`` ``(3, L)`` is what winsorised sums say of
-    each law: the mean squares within NEAR and FAR, and the mean within NEAR.
+    ``mass`` is the prior probability. A ``share`` of rows is at ``distance`` deviations from the mean, on the ``side``
+    -1 or 1, or 0 for both. ``body`` and ``spread`` are mean and deviation of the other rows. ``told`` ``(3, L)`` are
+    the expected winsorised means of each law: squares within NEAR, squares within FAR, and values within NEAR.
     """
 
     mass: Array64
@@ -55,7 +66,7 @@ class Laws:
 
 @lru_cache(maxsize=1)
 def laws() -> Laws:
-    """List the grid of laws."""
+    """List the grid of laws; each has mean 0 and variance 1."""
     heavy = [(s / d**2, d, a) for s in _HEAVY_SHARES for d in _DISTANCES for a in (-1, 0, 1)]
     two = [(q, np.sqrt((1 - q) / q), a) for q in _TWO_VALUED for a in (-1, 1)]
     share, distance, side = np.array([(0.0, 1.0, 0), *heavy, *two], dtype=np.float64).T
@@ -65,8 +76,8 @@ def laws() -> Laws:
     rest = body[:, None] + spread[:, None] * _QUANTILES
 
     def square(most: float) -> Array64:
-        within = np.minimum(rest**2, most**2).mean(axis=1)
-        return np.asarray(share * np.minimum(distance, most) ** 2 + (1 - share) * within)
+        winsorised = np.minimum(rest**2, most**2).mean(axis=1)
+        return np.asarray(share * np.minimum(distance, most) ** 2 + (1 - share) * winsorised)
 
     mean = share * side * np.minimum(distance, NEAR) + (1 - share) * np.clip(rest, -NEAR, NEAR).mean(axis=1)
     return Laws(mass, share, distance, side, body, spread, np.array([square(NEAR), square(FAR), mean]))
@@ -74,11 +85,12 @@ def laws() -> Laws:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """What is believed of k columns: ``mean``, ``deviation`` and ``least`` value, ``(k,)`` each; the most is 1.
+    """The estimates for k columns, in the design's units; fields are ``(k,)`` where no shape is given.
 
-    ``error`` ``(k,)`` is the noise in the variances. ``tails`` ``(3, k)`` are noised winsorised sums as means of
-    columns, with noise ``tails_noise`` ``(3,)``; None if they were not asked for. ``group`` ``(k,)`` numbers the
-    categorical column of a declared indicator, -1: none.
+    ``mean``, ``deviation`` and the ``least`` value describe a column; the largest value is 1. ``error`` is the standard
+    deviation of the noise in its variance. ``group`` numbers the categorical column of a declared indicator; -1: none.
+    ``tails`` ``(3, k)`` are noised winsorised means (:func:`winsorised_means`), and ``tails_noise`` ``(3,)`` is their
+    noise. Both are None if they were not asked for.
     """
 
     mean: Array64
@@ -91,28 +103,35 @@ class Columns:
 
 
 def winsorised_means(sums: Array64, count: float) -> Array64:
-    """Convert an answer ``(3, k)`` of :class:`TailSum`, or its noise ``(3, 1)``, to means of columns."""
+    """Convert winsorised sums over ``count`` rows to the means of :attr:`Laws.told`.
+
+    ``sums`` are the answer ``(3, k)`` of :class:`TailSum`, or its noise ``(3, 1)``. The result has the same shape.
+    """
     return np.asarray(sums / count * np.array([NEAR**2, FAR**2, NEAR / OF_SIDES])[:, None])
 
 
 def draw_columns(rng: np.random.Generator, columns: Columns, count: int) -> Array64:
-    """Draw standardised columns ``(count, k)``, independent but for indicators of one category."""
-    found = np.empty((count, len(columns.mean)))
+    """Draw standardised columns ``(count, k)``, with mean 0.
+
+    Columns are independent, except that the indicators of one category exclude each other.
+    """
+    draws = np.empty((count, len(columns.mean)))
     for column in range(len(columns.mean)):
         if columns.group[column] < 0:
-            found[:, column] = _draw_column(rng, columns, column, count)
+            draws[:, column] = _draw_column(rng, columns, column, count)
     for number in np.unique(columns.group[columns.group >= 0]):
         members = np.flatnonzero(columns.group == number)
         edges = np.cumsum(np.clip(columns.mean[members], 0, 1))
         places = (rng.permutation(count) + 0.5) / count * max(1.0, float(edges[-1]))
         levels = np.searchsorted(edges, places)[:, None] == np.arange(len(members))
-        found[:, members] = (levels - columns.mean[members]) / np.maximum(columns.deviation[members], 1e-9)
-    found -= found.mean(axis=0)
-    return np.asarray(found)
+        draws[:, members] = (levels - columns.mean[members]) / np.maximum(columns.deviation[members], 1e-9)
+    draws -= draws.mean(axis=0)
+    return np.asarray(draws)
 
 
 def _draw_column(rng: np.random.Generator, columns: Columns, column: int, count: int) -> Array64:
-    grid, weight = laws(), _posterior(columns, column)
+    """Draw a law for each row, then a value; uniform numbers are stratified, so that shares are nearly exact."""
+    grid, weight = laws(), _compute_posterior(columns, column)
     chosen = np.searchsorted(np.cumsum(weight), (rng.permutation(count) + 0.5) / count)
     chosen = np.minimum(chosen, len(weight) - 1)
     far = (rng.permutation(count) + 0.5) / count < grid.share[chosen]
@@ -122,8 +141,8 @@ def _draw_column(rng: np.random.Generator, columns: Columns, column: int, count:
     return np.asarray((values - values.mean()) / max(float(values.std()), 1e-6))
 
 
-def _posterior(columns: Columns, column: int) -> Array64:
-    """The probabilities ``(L,)`` of the laws of one column."""
+def _compute_posterior(columns: Columns, column: int) -> Array64:
+    """Compute the posterior probabilities ``(L,)`` of the laws of one column."""
     grid = laws()
     mean, deviation, least = columns.mean[column], columns.deviation[column], columns.least[column]
     above, below = 1 - mean, mean - least
@@ -131,30 +150,39 @@ def _posterior(columns: Columns, column: int) -> Array64:
     likelihood = np.log(grid.mass)
     likelihood -= _IMPOSSIBLE * ((grid.share > 0) & (grid.distance * deviation > _ROOM * room))
     if columns.tails is not None and columns.tails_noise is not None:
-        likelihood += _by_tails(columns, column)
+        likelihood += _compare_tails(columns, column)
     for low in (0.0, -1.0):
-        likelihood += _as_flag(columns, column, low)
+        likelihood += _compare_flag(columns, column, low)
     weight = np.exp(likelihood - likelihood.max())
     return np.asarray(weight / weight.sum())
 
 
-def _by_tails(columns: Columns, column: int) -> Array64:
-    """The log-likelihood ``(L,)`` of the winsorised sums; both squares share the error of the variance."""
+def _compare_tails(columns: Columns, column: int) -> Array64:
+    """Compute the log-likelihood ``(L,)`` of the winsorised means, up to a constant.
+
+    It is normal. The error of the variance by which values are standardised is common to both squares, so their errors
+    have a 2 x 2 covariance. The mean of values is independent of them.
+    """
     assert columns.tails is not None
     assert columns.tails_noise is not None
-    told, (near, far, side) = columns.tails[:, column], laws().told
+    observed, (near, far, side) = columns.tails[:, column], laws().told
     noise = np.hypot(columns.tails_noise, _ROUNDING)
     common = columns.error[column] / columns.deviation[column] ** 2
-    off_near, off_far = told[0] - near, told[1] - far
+    off_near, off_far = observed[0] - near, observed[1] - far
     near_variance, far_variance = noise[0] ** 2 + (common * near) ** 2, noise[1] ** 2 + (common * far) ** 2
     both = common**2 * near * far
     determinant = near_variance * far_variance - both**2
     squares = off_near**2 * far_variance - 2 * off_near * off_far * both + off_far**2 * near_variance
-    return np.asarray(-0.5 * (squares / determinant + np.log(determinant) + ((told[2] - side) / noise[2]) ** 2))
+    return np.asarray(-0.5 * (squares / determinant + np.log(determinant) + ((observed[2] - side) / noise[2]) ** 2))
 
 
-def _as_flag(columns: Columns, column: int, low: float) -> Array64:
-    """The log of a Bayes factor ``(L,)``: values ``low`` and 1, whose mean tells their variance."""
+def _compare_flag(columns: Columns, column: int, low: float) -> Array64:
+    """Compute the log weights ``(L,)`` of laws with the values ``low`` and 1.
+
+    The mean of such a column determines the share of each value and the variance. How well the
+    measured variance agrees gives a Bayes factor, up to a constant, against a flat law of the variance. It applies to
+    the two-valued laws with about that share; other laws get 0.
+    """
     grid, mean = laws(), columns.mean[column]
     share = float(np.clip((mean - low) / (1 - low), 1e-4, 1 - 1e-4))
     variance = share * (1 - share) * (1 - low) ** 2

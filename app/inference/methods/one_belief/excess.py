@@ -1,9 +1,13 @@
-"""Residuals that no family foretells: where to cut them, and what the cut takes.
+"""Residuals that the model does not predict: where to cut them, and the restoration of the part beyond.
 
-Targets without a natural bound may lie further from the model than it foretells. A cut bounds their scores; what it
-takes is no noise, and more budget does not mend it. So a noised histogram tells how far residuals lie, the cut is where
-noise and excess together lose least, and the excess is asked for: along the intercept and the linear predictor, where
-few numbers cost little noise. It is put back into the scores; what remains in doubt is part of the stated covariance.
+Targets without a natural bound may lie further from the model than it predicts. A cut of residuals bounds their scores,
+but its error does not become smaller with more budget. So a noised histogram first shows how far residuals reach. The
+cut is where noise and the part beyond it, the excess, together have the least expected loss. The excess is then
+measured: along the intercept and the linear predictor, where few numbers cost little noise. It is added back to the
+scores, and its remaining error is part of the stated covariance.
+
+Notation: ``e`` is a standardised residual, and ``clip(e)`` is it cut to ``+-c``. The excess of a row is ``a = e -
+clip(e)``. With an unknown noise scale, there is also ``b = e^2 - clip(e)^2``.
 """
 
 from dataclasses import dataclass
@@ -18,21 +22,30 @@ from app.inference.models.residuals import require_residuals
 from app.inference.private_zone.queries.residuals import EDGES, ExcessSum
 
 _MIDDLES: Final = EDGES * 2**0.25
+"""Geometric middles of the bins."""
 _NEXT: Final = 2**0.5
-_SEEN: Final = 3.0  # deviations by which counts stand out
-_WINDOWS: Final = (3,)  # bins
-_HIDDEN: Final = 1.0  # of the noise in a bin, that may be residuals
-_TIMES: Final = 16  # targets drawn for each row
-_DECAY: Final = 0.5  # power by which hidden residuals become fewer further out
-_UNLIKELY: Final = 0.03  # how likely they are there, where a cut is chosen
+"""Ratio of a bin's upper edge to its lower one."""
+_SEEN: Final = 3.0
+"""Standard deviations of noise above which counts are signal."""
+_WINDOW: Final = 3
+"""Adjacent bins whose counts are compared with the noise together."""
+_HIDDEN: Final = 1.0
+"""Standard deviation of the residuals that noise may hide in a bin, over the noise in the bin."""
+_TIMES: Final = 16
+"""Targets drawn for each row."""
+_DECAY: Final = 0.5
+"""Power of the distance by which hidden residuals become fewer further out."""
+_UNLIKELY: Final = 0.03
+"""Probability of hidden residuals, where a cut is chosen."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Residuals:
-    """A noised histogram of residuals: ``counts`` ``(2, B)``, negative and positive, with ``noise`` in each.
+    """A noised histogram of residuals, with the model's prediction.
 
-    ``largest`` is the largest residual that declared bounds allow. ``foretold`` ``(K,)`` are residuals of targets that
-    follow the family, for the ``count`` of rows.
+    ``counts`` ``(2, B)`` are the numbers of negative and positive residuals in each bin. ``noise`` is the standard
+    deviation of the noise in each count. ``largest`` is the largest residual that declared bounds allow, in deviations.
+    ``foretold`` ``(K,)`` are simulated residuals of targets that follow the model. ``count`` is the number of rows.
     """
 
     counts: Array64
@@ -42,29 +55,30 @@ class Residuals:
     count: float
 
     def expect(self, cut: float) -> Array64:
-        """The sums of ``a`` and of ``b`` that the family foretells, ``(2,)``."""
+        """Predict the sums ``(2,)`` of a and of b beyond ``cut`` by the model."""
         inside = np.clip(self.foretold, -cut, cut)
         parts = np.array([self.foretold - inside, self.foretold**2 - inside**2])
         return np.asarray(self.count * parts.mean(axis=1))
 
     @property
     def _last(self) -> int:
-        """The last bin in which residuals stand out of the noise, alone or with those after it; -1: none."""
-        total, seen = self.counts.sum(axis=0), -1
-        for width in _WINDOWS:
-            windows = np.convolve(total, np.ones(width))[width - 1 :]
-            found = np.flatnonzero(windows > _SEEN * self.noise * np.sqrt(2 * width))
-            seen = max(seen, int(found[-1]) + width - 1) if len(found) else seen
-        return min(seen, len(EDGES) - 1)
+        """The last bin of the last window whose count exceeds the noise; -1: there is no such window."""
+        windows = np.convolve(self.counts.sum(axis=0), np.ones(_WINDOW))[_WINDOW - 1 :]
+        clear = np.flatnonzero(windows > _SEEN * self.noise * np.sqrt(2 * _WINDOW))
+        return min(int(clear[-1]) + _WINDOW - 1, len(EDGES) - 1) if len(clear) else -1
 
     @property
     def reach(self) -> float:
-        """How far residuals lie, for all that noise shows."""
+        """How far residuals reach, in deviations, as far as counts exceed the noise."""
         last = self._last
         return float(min(EDGES[0] if last < 0 else EDGES[last] * _NEXT, self.largest))
 
     def excess(self, cut: float) -> "Told":
-        """What the histogram tells of the excess beyond a cut."""
+        """Estimate the excess beyond ``cut``.
+
+        Residuals count as the middles of their bins. Bins beyond :attr:`reach` count as empty, but noise may hide
+        residuals in them.
+        """
         there, within = self.largest > EDGES, self.reach > EDGES
         middles = np.minimum(_MIDDLES, self.largest)
         beyond = np.where(there, np.maximum(middles - cut, 0), 0)
@@ -82,10 +96,10 @@ class Residuals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Told:
-    """What a histogram tells of the sums of ``a`` and ``b``, ``(2,)`` each.
+    """The excess that a histogram shows: ``sums`` of a and of b, ``(2,)``, and their variances.
 
-    ``noise`` and ``hidden`` are the variances by noise in bins where residuals are seen, and by those that noise may
-    hide further out. ``spread`` is the sum of ``a^2``.
+    ``noise`` ``(2,)`` is the variance by noise in the bins within reach. ``hidden`` ``(2,)`` is the variance by
+    residuals that noise may hide further out. ``spread`` is the sum of ``a^2``.
     """
 
     sums: Array64
@@ -95,23 +109,31 @@ class Told:
 
 
 def foretell(rng: np.random.Generator, rows: Rows, theta: Array64) -> Array64:
-    """Draw standardised residuals ``(K,)`` of targets that follow the family at ``theta``."""
-    found = []
+    """Simulate standardised residuals ``(K,)`` of targets that follow the model at ``theta`` ``(D,)``.
+
+    Raises:
+        TypeError: the model's residuals have a natural bound.
+    """
+    simulated = []
     for _ in range(_TIMES):
-        folded = rows.folded(rows.model.sample_targets(rng, rows.draws, theta))
-        found.append(require_residuals(rows.model).residuals(folded, theta).standard.astype(np.float64))
-    return np.concatenate(found)
+        folded = rows.fold(rows.model.sample_targets(rng, rows.draws, theta))
+        simulated.append(require_residuals(rows.model).residuals(folded, theta).standard.astype(np.float64))
+    return np.concatenate(simulated)
 
 
 def choose_cut(residuals: Residuals, *, count: float, size: int, sigma: float, asked: float, squares: bool) -> float:
-    """Choose the cut with the least expected loss in nats, of noise and of what is known of the excess.
+    """Choose the cut with the least expected loss in nats; candidates are the edges of bins and the largest residual.
+
+    The loss has three parts. Noise of scores grows with the cut. The excess, after it was measured and restored, has an
+    error: the smaller of the measurement's noise and the excess itself, with a few hidden residuals. Last, the excess
+    varies from row to row, and its variation in D directions is not restored.
 
     Args:
         residuals: the histogram.
         count: of rows.
         size: the number D of parameters.
-        sigma: the noise multiplier of all scores together.
-        asked: that of the sums of excess together.
+        sigma: the noise multiplier of all scores together, for sums over all slots.
+        asked: the noise multiplier of all sums of excess together, for sums over all slots.
         squares: whether scores have a part ``e^2 - m``.
     """
     candidates = [cut for cut in EDGES if cut < residuals.largest] + [residuals.largest]
@@ -122,34 +144,40 @@ def choose_cut(residuals: Residuals, *, count: float, size: int, sigma: float, a
             clip += max(cut**2, 1.0) / np.sqrt(2 * count)
         noise = 0.5 * (sigma * clip) ** 2 * size
         bound = excess_bound(residuals, cut, squares=squares)
-        told = residuals.excess(cut)
+        shown = residuals.excess(cut)
         by_sum = (asked * bound * np.array([1.0, 1 / square_weight(residuals, cut)])) ** 2
-        left = np.minimum(by_sum, np.maximum((told.sums - residuals.expect(cut)) ** 2 - told.noise, 0.25 * told.noise))
-        left += _UNLIKELY * told.hidden
+        unusual = np.maximum((shown.sums - residuals.expect(cut)) ** 2 - shown.noise, 0.25 * shown.noise)
+        left = np.minimum(by_sum, unusual)
+        left += _UNLIKELY * shown.hidden
         lost = 0.5 * (2 * left[0] / count + (left[1] / (2 * count) if squares else 0.0))
-        losses.append(noise + (lost + 0.5 * size * told.spread / count if cut < residuals.largest else 0.0))
+        losses.append(noise + (lost + 0.5 * size * shown.spread / count if cut < residuals.largest else 0.0))
     return float(candidates[int(np.argmin(losses))])
 
 
 def excess_bound(residuals: Residuals, cut: float, *, squares: bool) -> float:
-    """The clip of a row's excess: one step beyond the reach of the residuals."""
-    return float(np.sqrt(2 + int(squares)) * (_far(residuals, cut) - cut))
+    """Compute the clipping norm of a row's excess: that of a residual one bin beyond :attr:`Residuals.reach`.
+
+    The norm is over the two sums of a, and the weighted sum of b if there are ``squares``.
+    """
+    return float(np.sqrt(2 + int(squares)) * (_find_far(residuals, cut) - cut))
 
 
 def square_weight(residuals: Residuals, cut: float) -> float:
-    """The weight with which ``b`` reaches as far as ``a``."""
-    return 1 / (_far(residuals, cut) + cut)
+    """Compute the weight of b: it then equals a at the furthest residual."""
+    return 1 / (_find_far(residuals, cut) + cut)
 
 
-def _far(residuals: Residuals, cut: float) -> float:
+def _find_far(residuals: Residuals, cut: float) -> float:
+    """The residual, in deviations, up to which the excess is not clipped; above ``cut``."""
     return float(min(max(residuals.reach, cut) * _NEXT, max(residuals.largest, cut * 1.01)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Excess:
-    """What the cut of a query takes: sums as :class:`ExcessSum` has them, ``variance`` ``(m,)`` and ``spread``.
+    """The estimate of the excess of all rows, from answers with one cut.
 
-    ``spread`` is the sum of ``a^2`` over rows; ``answers`` are those of all queries with this cut.
+    ``query`` is the last query. ``sums`` ``(m,)`` are as in the answers of :class:`ExcessSum`, m is 2 or 3, and
+    ``variance`` ``(m,)`` are their errors. ``spread`` is the sum of ``a^2`` over rows. ``answers`` are ``(m,)`` each.
     """
 
     query: ExcessSum
@@ -159,11 +187,19 @@ class Excess:
     answers: tuple[Array64, ...]
 
     def gradient(self, rows: Rows, kept: Array64) -> tuple[Array64, Array64]:
-        """What to add to a score with weights ``kept`` ``(M,)``: the gradient ``(D,)`` and its covariance."""
+        """Compute the part of the sum of scores that the cut removed.
+
+        The mean excess of a row is taken as a linear function of ``t``, the scaled linear predictor of the query. Two
+        sums determine it. Its scores with weights ``kept`` ``(M,)`` are summed over the draws.
+
+        Returns:
+            The gradient ``(D,)``, and the covariance ``(D, D)`` of its error: that of the sums, and the variation of
+            the excess from row to row.
+        """
         query, model = self.query, rows.model
         width, size = rows.draws.shape[1], len(query.theta)
-        found = require_residuals(model).residuals(rows.folded(None), query.theta)
-        scale = found.scale.astype(np.float64) / query.scale
+        measured = require_residuals(model).residuals(rows.fold(None), query.theta)
+        scale = measured.scale.astype(np.float64) / query.scale
         predictor = rows.draws @ query.theta[:width]
         t = np.clip((predictor - query.centre) / query.spread, -1, 1)
         basis = np.column_stack([np.ones(len(t)), t])
@@ -181,23 +217,27 @@ class Excess:
 
 
 def combine(query: ExcessSum, answers: tuple[Array64, ...], noise: float, residuals: Residuals) -> Excess:
-    """Average answers, add what the histogram tells, and shrink what may be noise towards what the family foretells.
+    """Combine answers and the histogram to an estimate of the excess.
+
+    The mean of the answers and the histogram's sums are weighted by their precisions; the histogram has no sum of ``a
+    t``. Then the estimate is shrunk towards the model's prediction, as by James and Stein, for each sum: by one over
+    its squared distance in deviations.
 
     Args:
-        query: the last of those that were answered.
-        answers: their answers, ``(m,)`` each.
-        noise: in each value of an answer.
+        query: the last answered query.
+        answers: ``(m,)`` each.
+        noise: the standard deviation of each value of an answer.
         residuals: the histogram.
     """
-    told, size = residuals.excess(query.cut), len(answers[0])
+    shown, size = residuals.excess(query.cut), len(answers[0])
     unit = np.array([1.0, 1.0, query.squares])[:size]
-    sums = np.array([told.sums[0], 0.0, told.sums[1]])[:size] * unit
-    variance = np.array([told.noise[0], np.inf, told.noise[1]])[:size] * unit**2
+    sums = np.array([shown.sums[0], 0.0, shown.sums[1]])[:size] * unit
+    variance = np.array([shown.noise[0], np.inf, shown.noise[1]])[:size] * unit**2
     certain = len(answers) / noise**2
     precision = certain + 1 / np.maximum(variance, 1e-12)
     mean = (certain * np.mean(answers, axis=0) + sums / np.maximum(variance, 1e-12)) / precision
     expected = residuals.expect(query.cut)
     usual = np.array([expected[0], 0.0, expected[1]])[:size] * unit
-    kept = np.maximum(0, 1 - 1 / np.maximum(precision * (mean - usual) ** 2, 1e-300))
-    hidden = np.array([told.hidden[0], 0.25 * told.hidden[0], told.hidden[1]])[:size] * unit**2
-    return Excess(query, usual + kept * (mean - usual), 1 / precision + hidden, told.spread, answers)
+    gain = np.maximum(0, 1 - 1 / np.maximum(precision * (mean - usual) ** 2, 1e-300))
+    hidden = np.array([shown.hidden[0], 0.25 * shown.hidden[0], shown.hidden[1]])[:size] * unit**2
+    return Excess(query, usual + gain * (mean - usual), 1 / precision + hidden, shown.spread, answers)

@@ -1,4 +1,8 @@
-"""The belief at one parameter: rows, their information, and how far matrices corrected it."""
+"""The belief at one parameter: draws of rows, their information, and the corrections by matrices.
+
+Two information matrices exist at each parameter. One is computed from the draws. The other, the belief's, also holds
+the answers of information queries. A frame has coordinates for both, so that modules can compare and combine them.
+"""
 
 from dataclasses import dataclass
 
@@ -6,21 +10,24 @@ import numpy as np
 
 from app.inference.core.model import Array64
 from app.inference.core.priors import Prior
-from app.inference.methods.one_belief.linear_algebra import factor_of, mapped, solve_lower
+from app.inference.methods.one_belief.linear_algebra import factor_of, solve_lower, whiten
 from app.inference.methods.one_belief.rows import Rows
 from app.inference.methods.one_belief.tuning import TUNING
 
 _LEAST, _MOST = 0.02, 50.0
+"""Least and largest correction of squared lengths."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """Coordinates in which the draws' information is the identity, and those in which the believed one is.
+    """Coordinates in which the draws' information, or the belief's, is the identity.
 
-    ``own`` ``(D, D)`` is the Cholesky factor L of the draws' information J with the prior. ``white`` ``(M, r, D)`` are
-    their factors ``F L^-T``. The believed information is ``L B L'``; ``values`` and ``axes`` are the eigenvalues and
-    eigenvectors of B. ``back`` is ``L B^(1/2)``: the believed information is its square, and its directions mean the
-    same as the draws'.
+    ``own`` ``(D, D)`` is L, the Cholesky factor of the draws' information ``L L'``, the prior included. The belief's
+    information is ``L B L'``: B is the correction by matrices. ``values`` ``(D,)`` and ``axes`` ``(D, D)`` are the
+    eigenvalues and eigenvectors of B. ``white`` ``(M, r, D)`` are the draws' information factors in the coordinates of
+    L. ``back`` ``(D, D)`` is ``L B^(1/2)`` with the symmetric root, and ``forth`` its inverse. ``back back'`` is the
+    belief's information, and its coordinates have the same directions as those by L. ``prior`` ``(D, D)`` is the
+    prior's precision in the coordinates of L.
     """
 
     own: Array64
@@ -29,11 +36,16 @@ class Frame:
     axes: Array64
     back: Array64
     forth: Array64
-    prior: Array64  # in coordinates of the draws
+    prior: Array64
 
     @property
     def shortened(self) -> Array64:
-        """The factors ``(M, r, D)``, as long as the believed information makes them: by the part along each axis."""
+        """The draws' factors, with lengths as the belief gives them.
+
+        They are ``(M, r, D)``, in the directions of ``white``. Where the belief has more information than the draws, a
+        draw is a smaller part of it, so its factor is shorter. The scale is the geometric mean of ``B^(-1/2)`` over the
+        axes. Each axis is weighted by its part of the factor's squared length.
+        """
         along = np.square(self.white @ self.axes)
         share = along / np.maximum(along.sum(axis=2, keepdims=True), 1e-300)
         shortening = np.exp(-0.5 * share @ np.log(np.clip(self.values, _LEAST, _MOST)))
@@ -41,21 +53,36 @@ class Frame:
 
 
 def frame_at(rows: Rows, theta: Array64, information: Array64, prior: Prior) -> Frame:
-    """Make the frame at ``theta``, where the believed information is ``information``, the prior's included."""
+    """Make the frame at ``theta``.
+
+    Args:
+        rows: the belief about rows.
+        theta: the parameter, ``(D,)``.
+        information: the belief's information at ``theta``, the prior's precision included, ``(D, D)``.
+        prior: on the parameters.
+
+    Raises:
+        numpy.linalg.LinAlgError: the draws' information is not positive definite.
+    """
     precision, factors = prior.precision(theta), rows.factors(theta)
     own = factor_of(rows.gram(factors) + precision)
     size = len(own)
     white = solve_lower(own, factors.reshape(-1, size).T).T.reshape(factors.shape)
-    values, axes = np.linalg.eigh(mapped(information, own))
+    values, axes = np.linalg.eigh(whiten(information, own))
     root = np.sqrt(np.maximum(values, 1e-6))
     back, forth = own @ (axes * root) @ axes.T, (axes / root) @ axes.T @ solve_lower(own, np.eye(size))
-    return Frame(own, white, values, axes, back, forth, mapped(precision, own))
+    return Frame(own, white, values, axes, back, forth, whiten(precision, own))
 
 
 def carry(rows: Rows, information: Array64, start: Array64, end: Array64, prior: Prior) -> Array64:
-    """Carry the believed information ``(D, D)`` from one parameter to another, as the draws' changes."""
+    """Carry the belief's information ``(D, D)`` from ``start`` to ``end``.
+
+    Information depends on the parameter. The draws' information changes from ``L L'`` to ``L A L'``. The same
+    congruence, by ``L A^(1/2) L^-1``, is applied to the belief's. :attr:`Tuning.most_change` limits the eigenvalues
+    of A.
+    """
     own = factor_of(rows.information(start) + prior.precision(start))
-    values, axes = np.linalg.eigh(mapped(rows.information(end) + prior.precision(end), own))
+    values, axes = np.linalg.eigh(whiten(rows.information(end) + prior.precision(end), own))
     root = np.sqrt(np.clip(values, *TUNING.most_change))
     change = own @ (axes * root) @ axes.T @ solve_lower(own, np.eye(len(own)))
     return np.asarray(change @ information @ change.T)

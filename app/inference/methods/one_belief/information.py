@@ -1,4 +1,8 @@
-"""Information matrices: which one to ask for, and a filter of the answers."""
+"""Information matrices: the design of a query, and a filter of the answers.
+
+A query sums the information of rows, each clipped in a metric, with noise. The answer corrects the belief, as an
+observation corrects the state of a Kalman filter.
+"""
 
 from dataclasses import dataclass
 
@@ -14,9 +18,11 @@ from app.inference.methods.one_belief.tuning import TUNING
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatrixDesign:
-    """A matrix to ask for: in the metric ``root root'`` of the frame, each unit bounded by ``bound``.
+    """The metric and the bound of an information query.
 
-    ``expected`` ``(D, D)`` is what the belief expects bounds to keep, in that metric.
+    ``root`` ``(D, D)`` is the Cholesky factor of the metric in the frame's coordinates. ``bound`` is the clipping norm
+    of a unit's information in that metric. ``expected`` ``(D, D)`` is the answer, in that metric, that the belief
+    expects: clipping included, the prior's precision not.
     """
 
     root: Array64
@@ -25,16 +31,17 @@ class MatrixDesign:
 
 
 def design_matrix(rows: Rows, frame: Frame, sigma: float, rounds: int, *, per_unit: float) -> MatrixDesign:
-    """Choose the metric and the bound of least expected loss.
+    """Choose the metric and the bound with the least expected loss.
 
-    The loss of nats is a quarter of the squared error of the information, in its own metric: noise, which rounds
-    average, and what bounds take, which they do not.
+    An error E of the information, in coordinates where the information is the identity, loses about ``|E|^2 / 4`` nats.
+    E has two parts: noise, whose variance the mean over rounds divides, and the loss by clipping, which all rounds
+    share. The loss here is the squared norm of the noise plus half that of the clipping.
 
     Args:
-        rows: the belief.
+        rows: the belief about rows.
         frame: the belief at the parameter.
-        sigma: the noise multiplier, for sums over all slots.
-        rounds: how many matrices are averaged.
+        sigma: the noise of one query over its bound, for sums over all slots.
+        rounds: the number of matrices that are averaged.
         per_unit: rows of a unit.
     """
     size, best, chosen = frame.own.shape[0], np.inf, None
@@ -43,28 +50,35 @@ def design_matrix(rows: Rows, frame: Frame, sigma: float, rounds: int, *, per_un
     for power in TUNING.matrix_powers:
         metric = lewis_metric(far, power)
         lengths = squared_lengths(far, metric) * per_unit
+        # The squared error by noise of standard deviation 1 in each entry of the metric's coordinates, times two.
         spread = np.trace(metric) ** 2 + np.sum(metric**2)
         for kappa in np.geomspace(*TUNING.matrix_bounds):
             bound = kappa * size * per_unit / rows.count
-            kept = rows.gram(frame.white, np.minimum(1, bound / np.maximum(lengths, 1e-300)))
-            loss = (sigma * bound) ** 2 / rounds / 2 * spread + 0.5 * np.sum((full - kept) ** 2)
+            clipped = rows.gram(frame.white, np.minimum(1, bound / np.maximum(lengths, 1e-300)))
+            loss = (sigma * bound) ** 2 / rounds / 2 * spread + 0.5 * np.sum((full - clipped) ** 2)
             if loss < best:
-                best, chosen = loss, (metric, bound, kept)
+                best, chosen = loss, (metric, bound, clipped)
     assert chosen is not None
-    metric, bound, kept = chosen
+    metric, bound, clipped = chosen
     root = factor_of(metric)
     inverse = np.linalg.inv(root)
-    return MatrixDesign(root, float(bound), inverse @ (kept) @ inverse.T)
+    return MatrixDesign(root, float(bound), inverse @ (clipped) @ inverse.T)
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """``variance`` is the relative variance of the entries of the believed information; None before any answer."""
+    """The doubt about the belief's information.
+
+    ``variance`` is the variance of its entries in coordinates where it is the identity. None: no answer yet.
+    """
 
     variance: float | None = None
 
-    def moved(self, change: Array64) -> "Filter":
-        """After a step by which linear predictors change so much, ``(M,)``, in each of D directions."""
+    def move(self, change: Array64) -> "Filter":
+        """Add the doubt of a step: the mean square of ``change`` ``(M,)``.
+
+        ``change`` is the change of the draws' linear predictors, over ``sqrt(D)``.
+        """
         if self.variance is None:
             return self
         return Filter(self.variance + float(np.mean(change**2)))
@@ -73,23 +87,32 @@ class Filter:
 def correct(
     frame: Frame, design: MatrixDesign, answer: Array64, noise: float, before: Filter
 ) -> tuple[Array64, Filter]:
-    """Correct the believed information by an ``answer`` ``(D, D)`` with ``noise`` on its diagonal.
+    """Correct the belief's information by an answer.
 
-    A scalar Kalman filter of the entries in the metric asked for, whose prior variance is that of the innovation; and
-    eigenvalues outside the semicircle of the noise are kept.
+    The innovation is the answer minus its expectation. A scalar Kalman filter shrinks its entries by the gain
+    ``variance / (variance + noise^2)``. The variance of the belief is estimated from the innovation itself. An
+    eigenvalue beyond the edge of the noise's semicircle law is not noise, so it is shrunk less.
+
+    Args:
+        frame: the belief at the parameter.
+        design: of the query.
+        answer: in the metric of the design, ``(D, D)``.
+        noise: the standard deviation of a diagonal entry of the answer.
+        before: the filter before the answer.
 
     Returns:
-        The information ``(D, D)`` and the filter.
+        The information ``(D, D)``, positive definite, and the filter.
     """
     size = len(answer)
     innovation = symmetric(answer - design.expected)
-    seen = float(np.sum(innovation**2)) / (size * (size + 1) / 2) - noise**2
-    variance = max(seen, 1e-4) if before.variance is None else max(before.variance, seen - 4 * noise**2 / size)
+    excess = float(np.sum(innovation**2)) / (size * (size + 1) / 2) - noise**2
+    variance = max(excess, 1e-4) if before.variance is None else max(before.variance, excess - 4 * noise**2 / size)
     gain = variance / (variance + noise**2)
     values, axes = np.linalg.eigh(innovation)
     outside = np.sqrt(np.maximum(values**2 - 2 * size * noise**2, 0))
     values = np.sign(values) * np.maximum(gain * np.abs(values), outside)
     correction = np.eye(size) + design.root @ ((axes * values) @ axes.T) @ design.root.T
     values, axes = np.linalg.eigh(symmetric(correction))
+    # The correction stays positive, and noise cannot remove nearly all information in a direction.
     values = np.maximum(values, np.clip(1.5 * noise, *TUNING.spectral_floor))
     return symmetric(frame.back @ (axes * values) @ axes.T @ frame.back.T), Filter(gain * noise**2)

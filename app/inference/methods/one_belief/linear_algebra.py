@@ -1,4 +1,4 @@
-"""Symmetric matrices that stay positive definite, whatever the answers are."""
+"""Linear algebra of symmetric matrices, and factors of positive definite ones."""
 
 import numpy as np
 import scipy
@@ -7,32 +7,55 @@ from app.inference.core.model import Array64
 
 
 def symmetric(matrix: Array64) -> Array64:
-    """The symmetric part."""
+    """Compute the symmetric part of ``matrix`` ``(D, D)``, which removes rounding errors."""
     return np.asarray(0.5 * (matrix + matrix.T))
 
 
 def raise_to(matrix: Array64, least: Array64) -> Array64:
-    """``matrix`` with the directions in which it is below ``least`` raised to it; both ``(D, D)``."""
+    """Raise ``matrix`` to at least ``least``, both ``(D, D)`` and symmetric.
+
+    The negative part of the difference becomes zero, so the result minus ``least`` is positive semidefinite.
+    """
     values, vectors = np.linalg.eigh(symmetric(matrix - least))
     return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T + least)
 
 
-def mapped(matrix: Array64, factor: Array64) -> Array64:
-    """``factor^-1 matrix factor^-T``, with ``factor`` lower triangular or not."""
+def whiten(matrix: Array64, factor: Array64) -> Array64:
+    """Compute ``factor^-1 matrix factor^-T``; it is the identity if ``matrix`` is ``factor factor'``.
+
+    Args:
+        matrix: symmetric, ``(D, D)``.
+        factor: any invertible matrix, ``(D, D)``.
+
+    Raises:
+        numpy.linalg.LinAlgError: ``factor`` is singular.
+    """
     half = np.linalg.solve(factor, matrix)
     return symmetric(np.linalg.solve(factor, half.T))
 
 
 def factor_of(matrix: Array64) -> Array64:
-    """The lower Cholesky factor ``(D, D)``."""
+    """Compute the lower Cholesky factor ``(D, D)``.
+
+    Raises:
+        numpy.linalg.LinAlgError: ``matrix`` is not positive definite.
+    """
     return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
 
 
 def inverse_of(matrix: Array64) -> Array64:
-    """The inverse ``(D, D)``."""
+    """Compute the inverse ``(D, D)``.
+
+    Raises:
+        numpy.linalg.LinAlgError: ``matrix`` is singular.
+    """
     return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
 
 
 def solve_lower(factor: Array64, right: Array64) -> Array64:
-    """``factor^-1 right`` for a lower triangular factor."""
+    """Compute ``factor^-1 right`` for a lower triangular ``factor`` ``(D, D)``.
+
+    Raises:
+        numpy.linalg.LinAlgError: ``factor`` is singular.
+    """
     return np.asarray(scipy.linalg.solve_triangular(factor, right, lower=True))

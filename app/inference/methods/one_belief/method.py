@@ -1,4 +1,4 @@
-"""DP-PSVI by a surrogate, with one belief of the rows. See the package."""
+"""Version 2 of ``dp-psvi-surrogate``: the methods that the registry calls. The package has a map of the modules."""
 
 from dataclasses import replace
 from typing import Final
@@ -33,7 +33,7 @@ class OneBelief:
     parameters: tuple[Parameter | Choice | Switch, ...] = (ROUNDS, RATE, WITHIN_BOUNDS)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
-        """Plan lengths, means, squares and tails of rows, then rounds of an information matrix and a score.
+        """Plan the first queries, then rounds of an information matrix and a score.
 
         Raises:
             InvalidRequest: pointing at the member of the request that is at fault.
@@ -60,7 +60,7 @@ class OneBelief:
         return _with_queries(plan, setup)
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
-        """Shorten a plan to the first queries and the fewest rounds."""
+        """Shorten a plan for a dry run: the first queries, the fewest rounds and the fewest points."""
         problem, rounds = problem_for(plan.model, facts), int(ROUNDS.minimum)
         schedule = replace(planning.read_schedule(plan, facts, problem), asked_rounds=rounds)
         size = min(plan.size, problem.model.smallest_exact)
@@ -69,7 +69,7 @@ class OneBelief:
         return _with_queries(shorter, setup)
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
-        """Begin with nothing known.
+        """Make the first state, before any query.
 
         Raises:
             OtherVersion: for a plan that this version would not make.
@@ -82,7 +82,13 @@ class OneBelief:
         return Opening(setup)
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
-        """Ask the next query; after the last one, fit the points."""
+        """Ask the next query; after the last one, fit the points.
+
+        Floating-point warnings are off: states stay finite by clamps, for any answers.
+
+        Raises:
+            ValueError: all queries have been asked.
+        """
         with np.errstate(all="ignore"):
             if isinstance(state, Opening):
                 return open_next(rng, state, oracle)
@@ -91,7 +97,7 @@ class OneBelief:
         raise ValueError("all queries have been asked")
 
     def finish(self, state: State) -> Pseudocoreset:
-        """Return the points, and what may be said of them.
+        """Return the points, with their diagnostics, error and reliability.
 
         Raises:
             ValueError: before the last query has been answered.

@@ -1,18 +1,30 @@
-"""Metrics of queries: between the covariance of the believed rows and the least ellipsoid around them."""
+"""Metrics in which queries bound rows: from the rows' covariance to the least ellipsoid around them.
+
+A query bounds the length of a row in a metric ``M``: ``f' M^-1 f`` for an information factor f. Noise has the
+covariance ``M`` times a constant. The covariance of the rows gives little noise, but far rows exceed its bounds. The
+least ellipsoid gives all rows similar lengths. Lewis weights make metrics between the two.
+"""
 
 import numpy as np
 
 from app.inference.core.model import Array64
 
 _SWEEPS = 6
+"""Iterations of the fixed point; queries need no exact weights."""
 _RIDGE = 1e-3
+"""Part of the mean eigenvalue that is added to each eigenvalue, so that the metric is invertible."""
 
 
 def lewis_metric(factors: Array64, power: float) -> Array64:
-    """Compute the Gram matrix ``(D, D)`` with Lewis weights of order ``power``, of trace D.
+    """Compute the Gram matrix ``(D, D)`` with Lewis weights, of trace D.
 
-    ``factors`` are ``(M, r, D)``. At ``power`` 2 it is the Gram matrix itself; as the power grows, it tends to the
-    least ellipsoid around the rows. The iteration is of Cohen & Peng (*STOC* 2015).
+    Lewis weights solve a fixed-point equation: the metric is ``sum_m l_m^(power - 2) F_m' F_m`` with lengths ``l_m`` in
+    that metric. At ``power`` 2 all weights are equal. As the power grows, the metric approaches the least ellipsoid
+    around the rows. Each iteration computes lengths, then the metric (Cohen & Peng, *STOC* 2015).
+
+    Args:
+        factors: information factors ``(M, r, D)`` of M rows, r factors each.
+        power: the order of the weights, at least 2.
     """
     count, _, size = factors.shape
     flat = factors.reshape(-1, size)
@@ -29,7 +41,10 @@ def lewis_metric(factors: Array64, power: float) -> Array64:
 
 
 def squared_lengths(factors: Array64, metric: Array64) -> Array64:
-    """Compute ``sum_r f_r' metric^-1 f_r`` for each draw, ``(M,)``."""
+    """Compute ``sum_r f_r' metric^-1 f_r`` for each row, ``(M,)``.
+
+    ``factors`` are ``(M, r, D)``, ``metric`` is ``(D, D)`` and invertible.
+    """
     size = factors.shape[2]
     flat = factors.reshape(-1, size)
     return np.asarray(np.vecdot(flat @ np.linalg.inv(metric), flat).reshape(len(factors), -1).sum(axis=1))

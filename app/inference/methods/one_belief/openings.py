@@ -1,7 +1,8 @@
-"""The first queries: how long rows are, means, squares and tails of columns; then the belief of rows.
+"""The first queries: lengths of rows, means, squares and tails of columns; then the belief about rows.
 
-Columns in wide bounds often lie far from zero for how much they vary. Then the noise in their squares hides their
-variance. So means are asked for first, and squares around them.
+Each histogram of lengths sets the clipping norm of the sum after it. The mean of a column in wide bounds is often large
+compared with its deviation. Then the noise in its squares hides its variance. So means are asked for first, and squares
+are around them.
 """
 
 from dataclasses import replace
@@ -27,20 +28,38 @@ from app.inference.private_zone.queries import LengthHistogram, MeanSum, MomentS
 from app.inference.private_zone.queries.tails import LEAST_DEVIATION, MOST_DEVIATION
 
 _MOST_DEVIATIONS = 50.0
-_OF_NORMAL_ROWS = 0.66  # root mean square of a normal row's part in the sum of tails, per column, times two
+"""Deviations of noise at which an answer is cut, so that all states stay finite."""
+_OF_NORMAL_ROWS = 0.66
+"""Clipping norm of the sum of tails, over the root of the number of columns: twice a normal row's root mean square."""
 _KURTOSIS = 3.0
+"""Fourth moment of a normal column, over its squared variance."""
 _LEAST_SHARE = 1e-4
+"""Least share of rows at a level."""
 
 
 def ask(oracle: Oracle, query: Query, schedule: Schedule, share: float, most: float) -> Array64:
-    """Ask ``query``; return the sum over all slots. A unit adds at most ``most``; noise of 50 deviations is cut."""
+    """Ask ``query`` and return a finite estimate of the sum over all slots.
+
+    The estimate has the shape of the answer.
+
+    Args:
+        oracle: answers queries with noise.
+        query: the query.
+        schedule: of the run.
+        share: of the query in the budget.
+        most: the clipping norm: a unit adds at most this to each value.
+    """
     bound = most * (schedule.slots + _MOST_DEVIATIONS * schedule.multiplier(share))
     answer = np.nan_to_num(oracle.ask(query), nan=0.0, posinf=bound, neginf=-bound)
     return np.asarray(np.clip(answer, -bound, bound) / schedule.rate)
 
 
 def lengths_query(setup: Setup, opening: Opening) -> LengthHistogram:
-    """The next histogram: of rows; then of rows around their means, or of what the moments sum."""
+    """Make the next histogram of lengths.
+
+    The first is of rows. The second is of rows around their means, or of the contributions to the sum of moments if
+    means are not asked for.
+    """
     width, intercept = setup.design.width, setup.design.intercept
     squares = opening.lengths is not None and not setup.schedule.means_share
     most = (2.0 if np.ndim(opening.centre) else 1.0) ** 2 * setup.features
@@ -51,42 +70,43 @@ def lengths_query(setup: Setup, opening: Opening) -> LengthHistogram:
 
 
 def moments_query(opening: Opening, kind: type[MomentSum]) -> MomentSum:
-    """A sum of means, or of means and squares."""
+    """Make the query for means, or for means and squares."""
     design = opening.setup.design
     return kind(opening.scale, design.width, intercept=design.intercept, clip=opening.clip, centre=opening.centre)
 
 
 def tails_query(setup: Setup, mean: Array64, deviation: Array64) -> TailSum:
-    """The sum of tails of columns with these means and deviations."""
+    """Make the query for tails of columns; their ``mean`` and ``deviation`` are ``(k,)``."""
     clip = float(max(_OF_NORMAL_ROWS * np.sqrt(setup.features), 1.5))
     within = np.clip(deviation, LEAST_DEVIATION, MOST_DEVIATION)
     return TailSum(1.0, setup.design.width, intercept=True, deviation=within, clip=clip, centre=on_grid(mean))
 
 
 def open_next(rng: np.random.Generator, opening: Opening, oracle: Oracle) -> Opening | Search:
-    """Ask the next of the first queries."""
+    """Ask the next of the first queries; after the last one, begin the rounds."""
     schedule = opening.setup.schedule
     before = 3 if schedule.means_share else 2
     if opening.done < before:
         steps = (_ask_lengths, _ask_means, _ask_spread) if schedule.means_share else (_ask_lengths, _ask_squares)
         return replace(steps[opening.done](opening, oracle), done=opening.done + 1)
     if opening.done == before:
-        found = replace(_ask_moments(opening, oracle), done=opening.done + 1)
-        return found if schedule.tails_share else begin(rng, found, None, None)
+        asked = replace(_ask_moments(opening, oracle), done=opening.done + 1)
+        return asked if schedule.tails_share else begin(rng, asked, None, None)
     return _ask_tails(rng, opening, oracle)
 
 
-def _histogram(opening: Opening, oracle: Oracle) -> Lengths:
+def _ask_histogram(opening: Opening, oracle: Oracle) -> Lengths:
     schedule, query = opening.setup.schedule, lengths_query(opening.setup, opening)
     counts = ask(oracle, query, schedule, schedule.lengths_share, 1.0)
     return Lengths(counts, query.largest, schedule.noise_of(schedule.lengths_share, 1.0))
 
 
 def _ask_lengths(opening: Opening, oracle: Oracle) -> Opening:
-    found = _histogram(opening, oracle)
-    length = root_mean_square(found)
+    """Ask the first histogram; the units of columns and the clipping norm are for a sum of means."""
+    lengths = _ask_histogram(opening, oracle)
+    length = root_mean_square(lengths)
     scale = scale_of(length, opening.setup.features)
-    return replace(opening, scale=scale, clip=clip_of(np.hypot(1.0, length / scale)), lengths=found)
+    return replace(opening, scale=scale, clip=clip_of(np.hypot(1.0, length / scale)), lengths=lengths)
 
 
 def _ask_means(opening: Opening, oracle: Oracle) -> Opening:
@@ -97,16 +117,22 @@ def _ask_means(opening: Opening, oracle: Oracle) -> Opening:
 
 
 def _ask_spread(opening: Opening, oracle: Oracle) -> Opening:
-    found = _histogram(opening, oracle)
-    count, second, fourth = opening.setup.features, mean_power(found, 1), mean_power(found, 2)
+    """Ask the lengths of rows around their means, for the sum of moments.
+
+    The clipping norm is about twice the root mean square of ``(1, z, z * z)``. Fourth moments of columns follow from
+    the fourth power of lengths, as for normal columns.
+    """
+    lengths = _ask_histogram(opening, oracle)
+    count, second, fourth = opening.setup.features, mean_power(lengths, 1), mean_power(lengths, 2)
     scale = scale_of(np.sqrt(second), count)
     squares = _KURTOSIS * fourth / ((count + 2) * scale**4)
-    return replace(opening, scale=scale, clip=clip_of(np.sqrt(1 + second / scale**2 + squares)), lengths=found)
+    return replace(opening, scale=scale, clip=clip_of(np.sqrt(1 + second / scale**2 + squares)), lengths=lengths)
 
 
 def _ask_squares(opening: Opening, oracle: Oracle) -> Opening:
-    found = _histogram(opening, oracle)
-    return replace(opening, clip=clip_of(root_mean_square(found)), lengths=found)
+    """Ask the lengths of contributions to the sum of moments, for its clipping norm."""
+    lengths = _ask_histogram(opening, oracle)
+    return replace(opening, clip=clip_of(root_mean_square(lengths)), lengths=lengths)
 
 
 def _ask_moments(opening: Opening, oracle: Oracle) -> Opening:
@@ -135,7 +161,14 @@ def _ask_tails(rng: np.random.Generator, opening: Opening, oracle: Oracle) -> Se
 
 
 def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noise: Array64 | None) -> Search:
-    """Begin the rounds: at zero, with the belief of rows that the first answers make."""
+    """Begin the rounds at zero, with a belief about rows from the first answers.
+
+    Args:
+        rng: for the draws.
+        opening: after its last query.
+        tails: winsorised means ``(3, k)``; None: they were not asked for.
+        noise: their standard deviations ``(3,)``, or None.
+    """
     setup, population, moments = opening.setup, opening.population, opening.moments
     assert population is not None
     assert moments is not None
@@ -167,10 +200,11 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
 
 
 def leave_reference(shares: Array64, error: float) -> Array64:
-    """Raise shares ``(k,)`` of levels to their ``error``, and leave as much to the level without an indicator.
+    """Raise shares of levels to their ``error``, and reserve as much for the reference.
 
-    An indicator that seems constant would be known too well, and a bound in its metric would cut what is to be
-    measured.
+    The shares are ``(k,)``, before and after. The reference level has no indicator. An indicator that is nearly
+    constant would have hardly any variance in the belief. A metric by this variance would clip the very rows that show
+    the real one.
     """
     least = min(max(error, _LEAST_SHARE), 1 / (2 * (len(shares) + 1)))
     raised = np.maximum(shares, least)

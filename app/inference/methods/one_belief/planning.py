@@ -1,4 +1,7 @@
-"""Plans: from a request and declared facts to the queries, their noise and the words of the certificate."""
+"""Plans: from a request and declared facts to the queries, their noise and the certificate's text.
+
+A plan is made once, priced and stored. A run makes it again from the stored parameters and compares the two.
+"""
 
 import math
 from dataclasses import replace
@@ -48,11 +51,13 @@ RATE = Parameter(
     exclusive_minimum=True,
 )
 _ROUNDING = 1e-9
+"""Relative difference of noise multipliers that counts as rounding."""
 _UNRESOLVED = 1.2
+"""Resolution of the schedule above which the posterior's shape is uncertain."""
 
 
 def make_setup(problem: Problem, schedule: Schedule, facts: DeclaredFacts, size: int, *, within_bounds: bool) -> Setup:
-    """Make what stays fixed through a run."""
+    """Make the constants of a run of a plan with ``size`` points."""
     model, design, prior = problem
     return Setup(
         model=model,
@@ -69,38 +74,43 @@ def make_setup(problem: Problem, schedule: Schedule, facts: DeclaredFacts, size:
 
 
 def make_schedule(request: PlanRequest, facts: DeclaredFacts, problem: Problem, rounds: int | None) -> Schedule:
-    """Make the schedule of a request: from a stated mechanism, or the noise multiplier of a target.
+    """Make the schedule of a request.
+
+    The request states a mechanism, or the caller has calibrated a noise multiplier to a target epsilon.
 
     Raises:
-        InvalidRequest: for a mechanism that no plan has.
+        InvalidRequest: for a mechanism that no plan has, or a target that cannot be reached.
     """
     mechanism = request.mechanism
     if mechanism is None:
         if request.noise_multiplier is None or not 0 < request.noise_multiplier <= MAX_SCALE:
             raise InvalidRequest.at("/privacy", "state a target epsilon that can be reached, or a mechanism")
         rate = float(request.parameters.get(RATE.name, 1.0))
-        return _schedule(request.noise_multiplier, rate, facts, problem, rounds)
+        return _build_schedule(request.noise_multiplier, rate, facts, problem, rounds)
     NOISE.check(mechanism.noise_multiplier, "/privacy/noise_multiplier")
     RATE.check(mechanism.sampling_rate, "/privacy/sampling_rate")
-    found = _schedule(mechanism.noise_multiplier, mechanism.sampling_rate, facts, problem, rounds)
-    return _fill(found, mechanism.iterations)
+    schedule = _build_schedule(mechanism.noise_multiplier, mechanism.sampling_rate, facts, problem, rounds)
+    return _fill(schedule, mechanism.iterations)
 
 
 def read_schedule(plan: MechanismPlan, facts: DeclaredFacts, problem: Problem) -> Schedule:
-    """Read the schedule of ``plan``, which may have left out queries to reach a number of them."""
+    """Read the schedule of ``plan``.
+
+    The plan may leave out an opening query to have a requested number of queries.
+    """
     assert plan.mechanism is not None
     kinds = {query.kind for query in plan.queries}
-    found = _schedule(
+    schedule = _build_schedule(
         plan.mechanism.noise_multiplier,
         plan.mechanism.sampling_rate,
         facts,
         problem,
         int(plan.parameters[ROUNDS.name]),
     )
-    return replace(found, centres=MeanSum.kind in kinds, tails=TailSum.kind in kinds)
+    return replace(schedule, centres=MeanSum.kind in kinds, tails=TailSum.kind in kinds)
 
 
-def _schedule(sigma: float, rate: float, facts: DeclaredFacts, problem: Problem, rounds: int | None) -> Schedule:
+def _build_schedule(sigma: float, rate: float, facts: DeclaredFacts, problem: Problem, rounds: int | None) -> Schedule:
     return Schedule(
         sigma,
         rate,
@@ -115,7 +125,13 @@ def _schedule(sigma: float, rate: float, facts: DeclaredFacts, problem: Problem,
 
 
 def _fill(schedule: Schedule, iterations: int) -> Schedule:
-    """The schedule with so many queries. Where they make no whole rounds, the last kind of opening is left out."""
+    """Set the number of rounds so that the schedule has ``iterations`` queries.
+
+    If the remaining queries do not fill whole rounds, the last optional opening query is left out.
+
+    Raises:
+        InvalidRequest: no number of rounds has as many queries.
+    """
     each = 2 if schedule.asks_matrices else 1
     fullest = schedule.openings
     if (iterations - fullest) % each:
@@ -160,23 +176,29 @@ def plan_queries(setup: Setup) -> tuple[PlannedQuery, ...]:
 
 
 def describe_clipping(setup: Setup) -> str:
-    """Say for the certificate how contributions are bounded; a stored plan with other words is refused."""
+    """Describe for the certificate how contributions are bounded.
+
+    Stored plans are compared with these words (:func:`check_plan`), so a plan with other words is refused.
+    """
     sums = "Means and moments" if setup.schedule.means_share else "Moments"
     matrices = " Information matrices and scores:" if setup.schedule.asks_matrices else " Scores:"
     return (
         "Version 2. Each unit's contribution to a query is clipped to norm C (L2 norm; for matrices, Frobenius norm), "
         f"divided by C/2^{GRID_BITS} and rounded to integers whose squares sum to at most 2^{2 * GRID_BITS}. Lengths: "
-        f"C = 1. {sums}: C is about twice a noised root mean square length.{matrices} metric and C are those of least "
-        "expected loss, by what earlier noised answers tell of the rows. The weights of scores do not depend on "
-        "targets."
+        f"C = 1. {sums}: C is about twice a noised root mean square length.{matrices} metric and C minimise the "
+        "expected loss, which is computed from earlier noised answers. The weights of scores do not depend on targets."
     )
 
 
 def check_plan(plan: MechanismPlan, setup: Setup) -> None:
-    """Raise :class:`OtherVersion` unless ``plan`` is the one that ``setup`` makes, noise up to rounding."""
+    """Check that ``setup`` makes the same plan as ``plan``, with noise up to rounding.
+
+    Raises:
+        OtherVersion: it does not.
+    """
     made = plan_queries(setup)
-    alike = len(plan.queries) == len(made) and all(map(_are_alike, plan.queries, made))
-    if plan.clipping != describe_clipping(setup) or not alike:
+    same = len(plan.queries) == len(made) and all(map(_are_alike, plan.queries, made))
+    if plan.clipping != describe_clipping(setup) or not same:
         raise OtherVersion
 
 
@@ -188,19 +210,18 @@ def _are_alike(one: PlannedQuery, other: PlannedQuery) -> bool:
 
 def list_warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str, ...]:
     """Warn of plans whose result will be inaccurate, before budget is spent."""
-    found = list(size_warnings(size, problem.model))
+    warnings = list(size_warnings(size, problem.model))
     if schedule.regime is Regime.COLUMNS:
-        found.append(
+        warnings.append(
             "with this many parameters and this much noise, correlations between features are not measured; fewer "
             "features, more slots or a larger epsilon help"
         )
     elif schedule.regime is not Regime.DIRECT and schedule.resolution > _UNRESOLVED:
-        found.append(
-            "with this many parameters and this much noise, the shape of the posterior is known only "
-            "roughly, and its width is likely to be too large in some directions; fewer features, more slots or a "
-            "larger epsilon help"
+        warnings.append(
+            "with this many parameters and this much noise, the posterior's shape is only roughly right, and too wide "
+            "in some directions; fewer features, more slots or a larger epsilon help"
         )
-    return tuple(found)
+    return tuple(warnings)
 
 
 def _has_one_predictor(problem: Problem) -> bool:

@@ -1,10 +1,18 @@
-"""From noised scores at several parameters to the posterior's mode: generalised least squares.
+"""The posterior's mode from noised scores at several parameters, by generalised least squares.
 
-At the mode the scores of all rows sum to the prior's pull. So a noised score, asked at ``theta_k`` with weights w, has
-the mean ``A_k (theta - theta_k) + J_w J^-1 P theta`` with the secant ``A_k``: the mean weighted information on the way.
-Its errors are noise; what the weights lost, which is common to scores with similar weights; and the error of the
-secant, which is linear in the distance with random coefficients of a common size. That size and the misfit are those
-of the largest restricted likelihood. All of it is one direction at a time, in the metric of the believed information.
+At the mode ``theta``, the scores of all rows sum to the prior's pull ``P theta``. So a score with weights w, asked at
+``theta_k``, has the mean ``A_k (theta - theta_k) + J_w J^-1 P theta``. ``A_k`` is the secant, the mean weighted
+information between ``theta_k`` and ``theta``. J and ``J_w`` are the information without and with weights. Each score
+thus gives an estimate of the mode.
+
+The errors of these estimates have three parts. Noise is independent from score to score. The part that weights remove
+from scores is common to scores with similar weights. The secant's error is linear in the distance, with random
+coefficients. The sizes of the last two, misfit and share, are estimated by restricted maximum likelihood (Patterson &
+Thompson, *Biometrika* 58, 1971). The average with these covariances is the best linear unbiased one. It is shrunk
+towards the prior's mean.
+
+All of it is done along one axis at a time, in coordinates where the belief's information is the identity. So a problem
+has K scores instead of K D numbers.
 """
 
 from collections.abc import Sequence
@@ -21,15 +29,19 @@ from app.inference.methods.one_belief.rows import Rows
 from app.inference.methods.one_belief.tuning import TUNING
 
 _SOFT_PRIOR = 0.03
+"""Part of the prior's precision that keeps estimates finite in directions without information."""
 _JITTER = 1e-9
+"""Relative size of the diagonal that makes covariances invertible."""
+_MISFIT_PENALTY = 2.0
+"""Added to minus twice the log-likelihood of a misfit above the usual one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Score:
-    """An answered score ``gradient`` ``(D,)`` at ``theta`` ``(D,)``.
+    """An answered score: ``gradient`` ``(D,)`` at ``theta`` ``(D,)``.
 
-    ``noise`` ``(D, D)`` is its covariance by noise and subsampling. ``kept`` ``(M,)`` is the share of each draw's score
-    that its bound kept.
+    ``noise`` ``(D, D)`` is its covariance by noise and subsampling. ``kept`` ``(M,)`` is the part of each draw's score
+    that its bound left.
     """
 
     theta: Array64
@@ -40,10 +52,11 @@ class Score:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mode:
-    """``mean`` ``(D,)`` is the mode as all scores tell it, and ``covariance`` ``(D, D)`` its errors, both shrunk.
+    """The estimate of the posterior's mode.
 
-    ``noise_nats`` and ``nats`` are the expected loss by noise alone and by all errors. ``misfit`` is the likeliest one;
-    ``surprise`` is the mean square of the standardised residuals.
+    ``mean`` ``(D,)`` is the estimate and ``covariance`` ``(D, D)`` its error, both after shrinkage. ``nats`` is the
+    expected loss by that error, and ``noise_nats`` the loss by noise alone, before shrinkage. ``misfit`` is the
+    likeliest one. ``surprise`` is the mean square of the standardised residuals of the regression; 1 is expected.
     """
 
     mean: Array64
@@ -64,9 +77,19 @@ def find_mode(
     excess: Excess | None = None,
     vague: float = 0.0,
 ) -> Mode:
-    """Find the mode by all ``scores``; ``theta`` ``(D,)`` is where ``frame`` is, and the search starts.
+    """Find the mode by all ``scores``.
 
-    ``excess`` is what a cut took from each of them; ``vague`` is the relative variance of the believed information.
+    The secants depend on the mode, so a few sweeps alternate between them. Each sweep moves by at most
+    :func:`longest_step`.
+
+    Args:
+        rows: the belief about rows.
+        frame: the belief at ``theta``.
+        theta: the current parameter, where the search starts, ``(D,)``.
+        prior: on the parameters.
+        scores: at least one.
+        excess: the part of residuals beyond a cut; it is added back to each score.
+        vague: the relative variance of the belief's information.
     """
     longest = longest_step(rows, theta)
     goal, mode, common = theta, None, np.zeros((len(theta), len(theta)))
@@ -77,8 +100,8 @@ def find_mode(
         ]
         common = frame.forth.T @ frame.forth @ added[-1][1] @ frame.forth.T @ frame.forth
     for _ in range(TUNING.sweeps):
-        said = _say(rows, frame, goal, prior, scores)
-        mode = _combine(rows, frame, goal, said, scores, vague=vague)
+        estimates = _convert(rows, frame, goal, prior, scores)
+        mode = _combine(rows, frame, goal, estimates, scores, vague=vague)
         step = mode.mean - goal
         change = float(np.sqrt(np.mean(rows.change(step) ** 2)))
         goal = goal + step * min(1.0, longest / max(change, 1e-12))
@@ -87,15 +110,20 @@ def find_mode(
 
 
 def longest_step(rows: Rows, theta: Array64) -> float:
-    """The longest step in root mean square change of linear predictors; longer where they are large already."""
+    """Compute the longest step, as a root mean square change of linear predictors.
+
+    It is longer where the linear predictors at ``theta`` ``(D,)`` are already large.
+    """
     return max(TUNING.step, TUNING.step_of_predictors * float(np.sqrt(np.mean(rows.change(theta) ** 2))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Said:
-    """Where each of K scores says that the mode is, by axis of the metric: ``means`` ``(K, D)``.
+class _Estimates:
+    """The estimates of the mode by each of K scores.
 
-    ``noise`` ``(K, D)`` are the variances; ``lost`` ``(D, K, K)`` covariances of what weights lost, for no misfit.
+    They are along ``axes`` ``(D, D)``, orthogonal in the frame's coordinates. ``means`` ``(K, D)`` are the estimates.
+    ``noise`` ``(K, D)`` are their variances by noise, and ``lost`` ``(D, K, K)`` the covariances by weights, without
+    misfit. ``prior`` ``(D, D)`` is the prior's precision along the axes.
     """
 
     axes: Array64
@@ -105,7 +133,11 @@ class _Said:
     prior: Array64
 
 
-def _say(rows: Rows, frame: Frame, goal: Array64, prior: Prior, scores: Sequence[Score]) -> _Said:
+def _convert(rows: Rows, frame: Frame, goal: Array64, prior: Prior, scores: Sequence[Score]) -> _Estimates:
+    """Solve the equation of each score's mean for the mode, with secants to ``goal``.
+
+    The axes are the eigenvectors of the summed precisions, so the estimates' errors are nearly uncorrelated along them.
+    """
     size, forth, identity = len(goal), frame.forth, np.eye(len(goal))
     precision = forth @ prior.precision(goal) @ forth.T
     to_white = np.linalg.inv(frame.own)
@@ -116,30 +148,43 @@ def _say(rows: Rows, frame: Frame, goal: Array64, prior: Prior, scores: Sequence
 
     there = white(rows.factors(goal))
     inverse = np.linalg.inv(rows.gram(there) + soft)
-    turned, means = [], []
+    inverse_slopes, means = [], []
     for score in scores:
         secant = rows.gram(white(rows.path_factors(score.theta, goal)), score.kept) + soft
+        # The draws give the ratio of the secant to the information; the belief, the information: I - precision.
         slope = secant @ inverse @ (identity - precision)
         pulled = (rows.gram(there, score.kept) + soft) @ inverse @ precision
         back = np.linalg.inv(slope + pulled)
         means.append(back @ (forth @ score.gradient + slope @ (frame.back.T @ score.theta)))
-        turned.append(back)
+        inverse_slopes.append(back)
     precisions = []
-    for score, back in zip(scores, turned, strict=True):
+    for score, back in zip(scores, inverse_slopes, strict=True):
         covariance = symmetric(back @ forth @ score.noise @ forth.T @ back.T)
         precisions.append(np.linalg.inv(covariance + _JITTER * np.trace(covariance) / size * identity))
     _, axes = np.linalg.eigh(symmetric(np.sum(precisions, axis=0)))
-    sides = [axes.T @ back for back in turned]
+    sides = [axes.T @ back for back in inverse_slopes]
     noise = np.array(
         [np.vecdot(side @ (forth @ score.noise @ forth.T), side) for side, score in zip(sides, scores, strict=True)]
     )
-    return _Said(
-        axes, np.array(means) @ axes, noise, _lost(rows, there, axes, scores, sides), axes.T @ precision @ axes
-    )
+    lost = _compute_lost(rows, there, axes, scores, sides)
+    return _Estimates(axes, np.array(means) @ axes, noise, lost, axes.T @ precision @ axes)
 
 
-def _lost(rows: Rows, there: Array64, axes: Array64, scores: Sequence[Score], sides: Sequence[Array64]) -> Array64:
-    """Covariances ``(D, K, K)`` of what weights lose, between scores, by axis."""
+def _compute_lost(
+    rows: Rows, there: Array64, axes: Array64, scores: Sequence[Score], sides: Sequence[Array64]
+) -> Array64:
+    """Compute the covariances of the errors by weights, along each axis.
+
+    The result is ``(D, K, K)``, between scores. Weighted scores have a covariance. The unweighted ones explain a part
+    of it, which the full posterior has as well. The rest is the error.
+
+    Args:
+        rows: the belief about rows.
+        there: factors at the mode, ``(M, r, D)``, in the coordinates of the draws' information.
+        axes: in columns, ``(D, D)``.
+        scores: K of them.
+        sides: for each score, the matrix ``(D, D)`` from its error to errors along the axes.
+    """
     along = np.square(there @ axes).sum(axis=1)  # (M, D)
     kept = np.array([score.kept for score in scores])
     scale = rows.count / len(along)
@@ -151,33 +196,61 @@ def _lost(rows: Rows, there: Array64, axes: Array64, scores: Sequence[Score], si
     return np.asarray(lost * gain[:, :, None] * gain[:, None, :])
 
 
-def _combine(rows: Rows, frame: Frame, goal: Array64, said: _Said, scores: Sequence[Score], *, vague: float) -> Mode:
-    """The best linear unbiased average of what scores say, by axis, for the likeliest errors; then shrunk."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Average:
+    """The best linear unbiased average along each axis, for one covariance of errors.
+
+    ``mean`` and ``variance`` are ``(D,)``, ``weights`` ``(D, K)``. ``squares`` is the sum of squared standardised
+    residuals. ``value`` is minus twice the restricted log-likelihood of the covariance, up to a constant.
+    """
+
+    mean: Array64
+    variance: Array64
+    weights: Array64
+    squares: float
+    value: float
+
+
+def _average(means: Array64, covariance: Array64) -> _Average:
+    """Average ``means`` ``(D, K)`` with errors of ``covariance`` ``(D, K, K)``."""
+    scale = np.trace(covariance, axis1=1, axis2=2)[:, None, None]
+    inverse = np.linalg.inv(covariance + _JITTER * scale * np.eye(means.shape[1]))
+    total = inverse.sum(axis=(1, 2))
+    weights = inverse.sum(axis=2) / total[:, None]
+    mean = np.vecdot(weights, means)
+    left = means - mean[:, None]
+    squares = float(np.einsum("dk,dkl,dl->", left, inverse, left))
+    value = float(np.linalg.slogdet(covariance)[1].sum() + np.log(total).sum()) + squares
+    return _Average(mean, 1 / total, weights, squares, value)
+
+
+def _combine(
+    rows: Rows, frame: Frame, goal: Array64, estimates: _Estimates, scores: Sequence[Score], *, vague: float
+) -> Mode:
+    """Average the estimates with the likeliest covariance of errors, and shrink the average."""
     size = len(goal)
     away = (goal - np.array([score.theta for score in scores])) @ frame.back
     gram = away @ away.T / size
     spread = np.array([min(1.0, float(np.mean(rows.change(goal - score.theta) ** 2))) for score in scores])
-    own = said.noise.T + TUNING.own_error * spread * gram.diagonal()
+    # Secants' errors are linear in the distance: products of distances are common, and a part is each secant's alone.
+    independent = estimates.noise.T + TUNING.own_error * spread * gram.diagonal()
     best, chosen = np.inf, None
     for misfit in TUNING.misfits:
         for share in TUNING.shares:
-            covariance = share * gram + (1 + misfit * rows.count) * said.lost + own[:, :, None] * np.eye(len(scores))
-            scale = np.trace(covariance, axis1=1, axis2=2)[:, None, None]
-            inverse = np.linalg.inv(covariance + _JITTER * scale * np.eye(len(scores)))
-            total = inverse.sum(axis=(1, 2))
-            weights = inverse.sum(axis=2) / total[:, None]
-            mean = np.vecdot(weights, said.means.T)
-            left = said.means.T - mean[:, None]
-            squares = float(np.einsum("dk,dkl,dl->", left, inverse, left))
-            value = float(np.linalg.slogdet(covariance)[1].sum() + np.log(total).sum()) + squares
-            value += 2.0 * (misfit > TUNING.usual_misfit)
+            covariance = (
+                share * gram
+                + (1 + misfit * rows.count) * estimates.lost
+                + independent[:, :, None] * np.eye(len(scores))
+            )
+            average = _average(estimates.means.T, covariance)
+            value = average.value + _MISFIT_PENALTY * (misfit > TUNING.usual_misfit)
             if value < best:
-                best, chosen = value, (mean, 1 / total, weights, squares, misfit)
+                best, chosen = value, (average, misfit)
     assert chosen is not None
-    mean, variance, weights, squares, misfit = chosen
-    noise = np.vecdot(weights**2, said.noise.T)
-    mean, covariance = _shrink(mean, np.maximum(variance, noise), said.prior, vague)
-    to_parameter = frame.forth.T @ said.axes
+    average, misfit = chosen
+    noise = np.vecdot(average.weights**2, estimates.noise.T)
+    mean, covariance = _shrink(average.mean, np.maximum(average.variance, noise), estimates.prior, vague)
+    to_parameter = frame.forth.T @ estimates.axes
     freedom = max(1, size * (len(scores) - 1))
     return Mode(
         to_parameter @ mean,
@@ -185,19 +258,26 @@ def _combine(rows: Rows, frame: Frame, goal: Array64, said: _Said, scores: Seque
         0.5 * float(noise.sum()),
         0.5 * float(np.trace(covariance)),
         misfit,
-        squares / freedom if len(scores) > 1 else 1.0,
+        average.squares / freedom if len(scores) > 1 else 1.0,
     )
 
 
 def _shrink(mean: Array64, variance: Array64, precision: Array64, vague: float) -> tuple[Array64, Array64]:
-    """Shrink towards zero, by what a mode varies under the prior, but at least by what there is to see.
+    """Shrink an estimate of the mode towards zero, the prior's mean.
 
-    The covariance allows for information that is less than believed (``vague``).
+    Under the prior, a mode has the covariance ``P^-1 - I`` in coordinates where the posterior's information is the
+    identity. It is the least variance of the signal here. Where the estimate is further from zero than that and noise
+    explain, the signal has the variance that is seen, as in positive-part James-Stein estimation.
 
-    All in coordinates in which the believed information is the identity, ``precision`` ``(D, D)`` the prior's part.
+    Args:
+        mean: the estimate, ``(D,)``.
+        variance: of its errors along the axes, ``(D,)``.
+        precision: the prior's precision P, ``(D, D)``.
+        vague: the relative variance of the belief's information. Real information may be less, and errors then larger:
+            the covariance allows for some of its deviations.
 
     Returns:
-        The mean ``(D,)`` and its covariance ``(D, D)``.
+        The mean ``(D,)`` and the covariance of its error ``(D, D)``.
     """
     values, vectors = np.linalg.eigh(np.linalg.inv(symmetric(precision)) - np.eye(len(mean)))
     deviation = np.sqrt(np.maximum(values, 1e-9))

@@ -1,4 +1,7 @@
-"""The end: points that represent the belief, their reliability, and the stated doubt; all from noised answers."""
+"""The end of a run: points that represent the belief, their stated error and their reliability.
+
+All of it is computed from noised answers and declared facts, so it costs no budget.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +21,10 @@ from app.inference.post.doubt import state_doubt
 
 
 def finish(rng: np.random.Generator, search: Search) -> Result:
-    """Fit points to what is believed: as many as were asked for."""
+    """Fit the requested number of points to the belief.
+
+    Their posterior has the mode ``search.theta`` and the information ``search.information``.
+    """
     setup = search.setup
     points = fit_points(
         setup.model,
@@ -35,7 +41,7 @@ def finish(rng: np.random.Generator, search: Search) -> Result:
 
 
 def release(result: Result) -> Pseudocoreset:
-    """Make the release."""
+    """Make the release: points, the error of their posterior's mean, and grade and reasons of reliability."""
     setup, points, doubt = result.search.setup, result.points, _assess(result.search)
     reliability = judge(_find_reasons(result, doubt))
     diagnostics = _diagnose(result, doubt, trusted=reliability.is_calibrated)
@@ -47,9 +53,10 @@ def release(result: Result) -> Pseudocoreset:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Doubt:
-    """The errors of the mode.
+    """The error of the mode.
 
-    Their covariance ``(D, D)``, their nats, the part of the last step in these, and the nats that were learned.
+    ``covariance`` is ``(D, D)``. ``nats`` is the expected loss by it, ``step`` the part of the last step in that loss.
+    ``learned`` is the KL divergence of the belief from the prior, in nats.
     """
 
     covariance: Array64
@@ -59,6 +66,11 @@ class _Doubt:
 
 
 def _assess(search: Search) -> _Doubt:
+    """Compute the error of the mode.
+
+    The covariance of the regression grows with its unexplained residuals. The last step counts as an error too, because
+    the search may not have converged.
+    """
     theta, information, mode = search.theta, search.information, search.mode
     assert mode is not None
     step = np.zeros_like(theta) if search.step is None else search.step
@@ -71,7 +83,7 @@ def _assess(search: Search) -> _Doubt:
 
 
 def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade]]:
-    """Yield each reason against intervals, with the best grade that it allows."""
+    """Yield each reason against full reliability, with the best grade that it allows."""
     search, points = result.search, result.points
     setup, schedule, mode = search.setup, search.setup.schedule, search.mode
     assert mode is not None
@@ -94,6 +106,7 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
 
 
 def _diagnose(result: Result, doubt: _Doubt, *, trusted: bool) -> dict[str, Any]:
+    """Make the diagnostics of the release, by their public names."""
     search, points = result.search, result.points
     setup, mode, total = search.setup, search.mode, float(points.weight.sum())
     assert mode is not None

@@ -1,4 +1,9 @@
-"""What bounds keep of scores: by believed rows and targets that follow the model."""
+"""The part of scores that bounds leave, for the draws of rows.
+
+A bounded score is a weight times the score. The design of a query and the regression need the mean weight of each row
+at many bounds. So it is simulated once, with targets that follow the model, as a function of the bound over the row's
+length.
+"""
 
 from dataclasses import dataclass
 
@@ -12,15 +17,17 @@ from app.inference.methods.one_belief.tuning import TUNING
 from app.inference.models.residuals import require_residuals
 
 _LEAST, _MOST, _STEPS = 0.02, 60.0, 24
+"""The grid of bounds, over the median length of the draws: ends and number of points."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Response:
-    """For each draw, the share of its score that a bound keeps, as a function of how far the bound is.
+    """The part of each draw's score that a bound leaves, by the bound's distance.
 
-    The distance of the bound is C over the length of the information factors in the metric. ``kept`` ``(M, G)`` is on
-    a grid that is uniform in its logarithm; ``offset`` ``(M,)`` is the logarithm of each draw's first distance.
-    ``mistakes`` ``(M, D)`` are the mean changes of scores, white, by a label that is wrong; zero for other targets.
+    The distance is the bound C over the length of the draw's information factors, both in one metric. ``kept``
+    ``(M, G)`` are the parts on a grid that is uniform in the distance's logarithm. ``offset`` ``(M,)`` is the logarithm
+    of each draw's first distance. ``mistakes`` ``(M, D)`` are the changes of a draw's mean score by a wrong label, in
+    the coordinates of the draws' information; zero for other targets.
     """
 
     kept: Array64
@@ -28,7 +35,7 @@ class Response:
     mistakes: Array64
 
     def share(self, distance: Array64) -> Array64:
-        """Interpolate the shares ``(M,)`` at distances ``(M,)``."""
+        """Interpolate the parts ``(M,)`` at distances ``(M,)``; beyond the grid they are constant."""
         step = np.log(_MOST / _LEAST) / (_STEPS - 1)
         place = (np.log(np.maximum(distance, 1e-30)) - self.offset) / step
         place = np.clip(place, 0, _STEPS - 1 - 1e-9)
@@ -40,14 +47,26 @@ class Response:
 def respond(
     rng: np.random.Generator, rows: Rows, theta: Array64, frame: Frame, *, labels: bool, cut: float | None
 ) -> Response:
-    """Compute the response at ``theta``. Bounds of ``labels`` do not depend on the label, so one is drawn."""
+    """Simulate the response at ``theta``.
+
+    The part is the projection of the bounded score on the score: their inner product over the squared norm, each summed
+    over simulated targets. One target is enough for ``labels``, because their bounds do not depend on the target.
+
+    Args:
+        rng: for targets.
+        rows: the belief about rows.
+        theta: the parameter, ``(D,)``.
+        frame: the belief at ``theta``.
+        labels: whether targets are binary.
+        cut: the distance at which residuals are cut, in deviations; None: they are not cut.
+    """
     times = 1 if labels else TUNING.targets
     transform = inverse_of(frame.own)
     length = np.sqrt(np.square(frame.white).sum(axis=(1, 2)))
     usual = max(float(np.median(length)), 1e-30)
     whole, kept = np.zeros(len(length)), np.zeros((len(length), _STEPS))
     for _ in range(times):
-        folded = rows.folded(rows.model.sample_targets(rng, rows.draws, theta))
+        folded = rows.fold(rows.model.sample_targets(rng, rows.draws, theta))
         scores = rows.model.scores(folded, theta).astype(np.float64) @ transform.T
         whole += np.vecdot(scores, scores)
         for step, distance in enumerate(np.geomspace(_LEAST, _MOST, _STEPS)):
@@ -60,7 +79,8 @@ def respond(
     kept = np.clip(kept / np.maximum(whole, 1e-300)[:, None], 1e-3, 1.0)
     mistakes = np.zeros((len(length), len(theta)))
     if labels:
-        both = [rows.model.scores(rows.folded(np.full(len(length), y)), theta).astype(np.float64) for y in (0.0, 1.0)]
+        # A label that is 1 with probability p changes the mean score by (1 - 2 p) x if it is wrong: the sum of both.
+        both = [rows.model.scores(rows.fold(np.full(len(length), y)), theta).astype(np.float64) for y in (0.0, 1.0)]
         mistakes = (both[0] + both[1]) @ transform.T
     offset = np.log(_LEAST * (cut or 1.0) * usual / np.maximum(length, 1e-30))
     return Response(np.maximum.accumulate(kept, axis=1), offset, mistakes)

@@ -1,4 +1,8 @@
-"""A round: an information matrix and a score at the current parameter, then the next parameter."""
+"""A round: an information matrix and a score at the current parameter, then a step to the next one.
+
+One function for each kind of query: it designs the query by the belief, asks it, and updates the belief. All take the
+number of the round, from 0.
+"""
 
 from dataclasses import replace
 
@@ -33,7 +37,7 @@ from app.inference.private_zone.queries import (
 
 
 def ask_matrix(_rng: np.random.Generator, search: Search, oracle: Oracle, turn: int) -> Search:
-    """Ask the information at the current parameter, and correct the belief by it."""
+    """Ask the information matrix at the current parameter, and correct the belief."""
     setup, schedule, rows = search.setup, search.setup.schedule, search.rows
     frame = frame_at(rows, search.theta, search.information, setup.prior)
     share = schedule.information_share
@@ -41,14 +45,18 @@ def ask_matrix(_rng: np.random.Generator, search: Search, oracle: Oracle, turn: 
     query = InformationSum(search.theta, inverse_of(frame.back @ design.root), design.bound)
     answer = ask(oracle, query, schedule, share, design.bound)
     noise = schedule.noise_of(share, design.bound)
-    information, found = correct(frame, design, answer, noise, search.filter)
+    information, after = correct(frame, design, answer, noise, search.filter)
     information = raise_to(information, setup.prior.precision(search.theta))
-    search = replace(search, information=information, filter=found)
+    search = replace(search, information=information, filter=after)
     return _recolour(search) if turn == 0 and setup.one_predictor else search
 
 
 def _recolour(search: Search) -> Search:
-    """Where the information is a number times second moments, move the draws to the moments that it tells."""
+    """Move the draws to the second moments of a first matrix.
+
+    At zero, all rows of a model with one predictor have the same curvature v. So the information is v times the second
+    moments of the rows: their number, means and covariance.
+    """
     rows, setup = search.rows, search.setup
     flat = float(rows.curvature(np.zeros(1))[0])
     second = (search.information - setup.prior.precision(search.theta)) / flat
@@ -59,7 +67,7 @@ def _recolour(search: Search) -> Search:
 
 
 def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: int) -> Search:
-    """Ask the score at the current parameter, and move to where all scores so far say the mode is."""
+    """Ask the score at the current parameter, and step towards the mode."""
     setup, schedule, rows, theta = search.setup, search.setup.schedule, search.rows, search.theta
     frame = frame_at(rows, theta, search.information, setup.prior)
     cut = search.cut
@@ -91,6 +99,11 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
 
 
 def _move(search: Search, mode: Mode, *, first: bool, last: bool) -> Search:
+    """Step to the mode, and carry the information there.
+
+    A step is limited, by a trust region in linear predictors: their root mean square change, and the change of rows far
+    out. The last step is not limited, because no query follows it.
+    """
     setup, rows, theta = search.setup, search.rows, search.theta
     step = mode.mean - theta
     change = rows.change(step)
@@ -107,12 +120,15 @@ def _move(search: Search, mode: Mode, *, first: bool, last: bool) -> Search:
     there = theta + step
     information = carry(rows, search.information, theta, there, setup.prior)
     information = raise_to(symmetric(information), setup.prior.precision(there))
-    moved = search.filter.moved(change / np.sqrt(len(theta)))
+    moved = search.filter.move(change / np.sqrt(len(theta)))
     return replace(search, theta=there, information=information, filter=moved, step=there - theta)
 
 
 def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:
-    """Ask how far residuals lie, and choose the cut of all further scores; earlier ones count no more."""
+    """Ask a histogram of residuals, and choose the cut of all further scores.
+
+    Earlier scores had another cut, so the regression drops them.
+    """
     setup, schedule, model = search.setup, search.setup.schedule, search.setup.model
     share, query = schedule.residuals_share, ResidualHistogram(search.theta)
     counts = ask(oracle, query, schedule, share, 1.0).reshape(2, -1)
@@ -131,7 +147,10 @@ def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _tur
 
 
 def ask_excess(_rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:
-    """Ask what the cut takes."""
+    """Ask the sum of the excess beyond the cut, and update its estimate.
+
+    The first such query chooses units and clipping norm; later ones keep them, so that answers can be averaged.
+    """
     setup, schedule, rows, theta = search.setup, search.setup.schedule, search.rows, search.theta
     residuals, cut = search.residuals, search.cut
     assert residuals is not None
@@ -139,7 +158,7 @@ def ask_excess(_rng: np.random.Generator, search: Search, oracle: Oracle, _turn:
     if search.excess is not None:
         query = replace(search.excess.query, theta=theta)
     else:
-        scale = require_residuals(setup.model).residuals(rows.folded(None), theta).scale.astype(np.float64)
+        scale = require_residuals(setup.model).residuals(rows.fold(None), theta).scale.astype(np.float64)
         predictor = rows.draws @ theta[: rows.draws.shape[1]]
         query = ExcessSum(
             theta,
@@ -157,4 +176,5 @@ def ask_excess(_rng: np.random.Generator, search: Search, oracle: Oracle, _turn:
 
 
 def _rows_per_unit(search: Search) -> float:
+    """Estimate the mean number of rows in a unit, at least 1."""
     return max(1.0, search.rows.count / search.setup.schedule.slots)

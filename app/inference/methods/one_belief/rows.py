@@ -1,4 +1,7 @@
-"""The belief about design rows: how many there are, and draws of them."""
+"""The belief about design rows: how many there are, and draws that represent them.
+
+All expectations over rows in later modules are means over the draws, times the number of rows.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -9,17 +12,21 @@ from app.inference.methods.one_belief.linear_algebra import symmetric
 from app.inference.models.residuals import UnboundedTargets
 
 _LEAST_EIGENVALUE = 1e-3
-_LEAST_WAY, _MOST_WAY = 1e-6, 5.0  # of the logarithm of a noise scale
+"""Least eigenvalue of the root of a correlation matrix; the root of it is the least divisor in the inverse."""
+_LEAST_WAY, _MOST_WAY = 1e-6, 5.0
+"""Differences of log noise scales that count as zero, and at most."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1), 0.5 * _WEIGHTS
+"""Gauss-Legendre quadrature on [0, 1], for means over a line of parameters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """``count`` rows, as ``draws`` ``(M, p)`` stand for them; ``standard`` ``(M, k)`` are the draws before colouring.
+    """A number of rows, and M draws that represent them.
 
-    ``intercept``: whether the last coordinate is 1. ``one_predictor``: whether a row's information is a number, which
-    depends on its linear predictor, times ``x x'``.
+    ``count`` is the number of rows. ``draws`` ``(M, p)`` are design rows. ``standard`` ``(M, k)`` are the k columns
+    without the intercept before :func:`colour`, with mean 0 and variance 1. ``intercept``: the last coordinate is 1.
+    ``one_predictor``: a row's information is ``v x x'``, with a number v that depends on its linear predictor.
     """
 
     model: Model
@@ -30,35 +37,45 @@ class Rows:
     one_predictor: bool
 
     def factors(self, theta: Array64) -> Array64:
-        """The information factors ``(M, r, D)`` of the draws at ``theta``."""
-        return self.model.information_factors(self.folded(None), theta).astype(np.float64)
+        """Compute the information factors ``(M, r, D)`` of the draws at ``theta`` ``(D,)``."""
+        return self.model.information_factors(self.fold(None), theta).astype(np.float64)
 
-    def folded(self, targets: Array64 | None) -> Array32:
-        """The draws, folded with ``targets`` ``(M,)``; with None, with any."""
+    def fold(self, targets: Array64 | None) -> Array32:
+        """Fold the draws with ``targets`` ``(M,)``; without them for results that do not depend on targets."""
         y = np.ones(len(self.draws)) if targets is None else targets
         return self.model.fold(self.draws, y).astype(np.float32)
 
     def information(self, theta: Array64, weights: Array64 | float = 1.0) -> Array64:
-        """The information ``(D, D)`` of all rows at ``theta``, each with a weight ``(M,)``; without the prior."""
+        """Compute the information ``(D, D)`` of all rows at ``theta``, without the prior's precision.
+
+        ``weights`` are ``(M,)``, one for each draw, or one number.
+        """
         return self.gram(self.factors(theta), weights)
 
     def gram(self, factors: Array64, weights: Array64 | float = 1.0) -> Array64:
-        """``count / M`` times the sum of ``w F'F`` over factors ``(M, r, D)``."""
+        """Compute the Gram matrix ``(D, D)`` of information factors, for all rows.
+
+        It is ``count / M`` times the sum over draws of ``w_m F_m' F_m``, with factors ``(M, r, D)`` and ``weights``
+        ``(M,)``.
+        """
         weighted = factors * np.broadcast_to(weights, len(factors))[:, None, None]
         size = factors.shape[2]
         total = weighted.reshape(-1, size).T @ factors.reshape(-1, size)
         return np.asarray(self.count / len(factors) * total)
 
     def path_factors(self, start: Array64, end: Array64) -> Array64:
-        """Factors ``(M, r', D)`` whose gram is the secant of the mean score, from ``start`` to the truth at ``end``.
+        """Compute factors whose Gram matrix is the secant of the mean score.
 
-        It is the mean information on the way; with an unknown noise scale, that of coefficients is at the start, and
-        the mean of ``e^2 - 1`` is an exponential function of the way.
+        The factors are ``(M, r', D)``. Let ``end`` be the true parameter. The mean score at ``start`` is the secant
+        times ``end - start``. For one linear predictor, the secant is the mean of the information on the line between
+        them (exact up to the quadrature). Other models use the same mean as an approximation. With an unknown noise
+        scale, the coefficients' information is constant, and the mean of ``e^2 - 1`` is an exponential function of the
+        log scale's difference.
         """
         if isinstance(self.model, UnboundedTargets) and self.model.squares:
-            found, way = self.factors(start), float(np.clip(end[-1] - start[-1], -_MOST_WAY, _MOST_WAY))
-            found[:, :, -1] *= np.sqrt(np.expm1(2 * way) / (2 * way)) if abs(way) > _LEAST_WAY else 1.0
-            return found
+            factors, way = self.factors(start), float(np.clip(end[-1] - start[-1], -_MOST_WAY, _MOST_WAY))
+            factors[:, :, -1] *= np.sqrt(np.expm1(2 * way) / (2 * way)) if abs(way) > _LEAST_WAY else 1.0
+            return factors
         if not self.one_predictor:
             between = [
                 np.sqrt(w) * self.factors(start + s * (end - start)) for s, w in zip(_NODES, _WEIGHTS, strict=True)
@@ -69,7 +86,11 @@ class Rows:
         return np.asarray((self.draws * np.sqrt(mean)[:, None])[:, None, :])
 
     def curvature(self, predictors: Array64) -> Array64:
-        """The information ``(n,)`` of a row with each linear predictor; only with one predictor."""
+        """Compute v of the information ``v x x'`` at linear predictors ``(n,)``.
+
+        The result is ``(n,)``. It is for models with one predictor. The model is evaluated at rows whose first
+        coordinate is the predictor, with coefficient 1.
+        """
         width = self.draws.shape[1]
         x = np.zeros((len(predictors), width))
         x[:, 0], x[:, -1] = predictors, 1.0
@@ -80,33 +101,43 @@ class Rows:
         return np.asarray(np.square(factors).sum(axis=1))
 
     def change(self, step: Array64) -> Array64:
-        """How much linear predictors, or further parameters, change by ``step`` ``(D,)``: ``(M,)``, the largest."""
+        """Compute the change of each draw's linear predictors by a step.
+
+        ``step`` of the parameter is ``(D,)``, the result ``(M,)``. It is the root mean square over the predictors, or
+        the change of a further parameter (a log noise scale) if that is larger.
+        """
         width = self.draws.shape[1]
         blocks = step[: self.model.predictors * width].reshape(-1, width)
-        own = float(np.max(np.abs(step[blocks.size :]), initial=0.0))
-        return np.asarray(np.maximum(np.sqrt(np.square(self.draws @ blocks.T).mean(axis=1)), own))
+        further = float(np.max(np.abs(step[blocks.size :]), initial=0.0))
+        return np.asarray(np.maximum(np.sqrt(np.square(self.draws @ blocks.T).mean(axis=1)), further))
 
     def with_moments(self, count: float, mean: Array64, covariance: Array64) -> "Rows":
-        """The same draws, coloured anew: ``mean`` ``(k,)`` and ``covariance`` ``(k, k)``."""
+        """Replace the number of rows, the ``mean`` ``(k,)`` and the ``covariance`` ``(k, k)``."""
         return replace(self, count=count, draws=colour(self.standard, mean, covariance, intercept=self.intercept))
 
 
 def colour(standard: Array64, mean: Array64, covariance: Array64, *, intercept: bool) -> Array64:
-    """Move standardised draws ``(M, k)`` as little as possible, so that they have these moments.
+    """Move standardised draws as little as possible to given moments, and append an intercept.
 
-    The optimal linear transport between two normal laws (Dowson & Landau, *J. Multivariate Anal.* 12, 1982): draws
-    that have the correlations already keep their marginal laws.
+    The map is the optimal linear transport between normal laws (Dowson & Landau, *J. Multivariate Anal.* 12, 1982). So
+    draws that have the correlations already keep the laws of their columns.
+
+    Args:
+        standard: draws ``(M, k)`` with mean 0 and variance 1 in each column.
+        mean: of the result, ``(k,)``.
+        covariance: of the result, ``(k, k)``.
+        intercept: whether to append a column of ones.
     """
     deviation = np.sqrt(np.maximum(covariance.diagonal(), 1e-30))
     goal = symmetric(covariance / np.outer(deviation, deviation))
-    root, inverse = _roots(symmetric(standard.T @ standard / len(standard)))
-    middle, _ = _roots(symmetric(root @ goal @ root))
+    root, inverse = _compute_roots(symmetric(standard.T @ standard / len(standard)))
+    middle, _ = _compute_roots(symmetric(root @ goal @ root))
     moved = mean + (standard @ inverse @ middle @ inverse) * deviation
     return np.column_stack([moved, np.ones(len(moved))]) if intercept else moved
 
 
-def _roots(matrix: Array64) -> tuple[Array64, Array64]:
-    """The symmetric square root of a matrix, and its inverse."""
+def _compute_roots(matrix: Array64) -> tuple[Array64, Array64]:
+    """Compute the symmetric square root of a matrix and its inverse, with limited eigenvalues."""
     values, vectors = np.linalg.eigh(matrix)
     values = np.sqrt(np.maximum(values, _LEAST_EIGENVALUE**2))
     return (vectors * values) @ vectors.T, (vectors / np.maximum(values, _LEAST_EIGENVALUE**0.5)) @ vectors.T

@@ -1,7 +1,11 @@
-"""How the budget is spent: which queries, at which noise, all from declared facts.
+"""The schedule: the number of queries, their order and their shares of the budget, all from declared facts.
 
-The share s of a query is its part of the precision of one Gaussian with the noise multiplier ``sigma``: its own is
-``sigma / sqrt(s)``. Shares sum to 1. So at q = 1 all queries together cost what that Gaussian costs.
+The noise multiplier ``sigma`` belongs to one Gaussian mechanism that spends the whole budget. A query with the share s
+of that mechanism's precision has the noise multiplier ``sigma / sqrt(s)``. Shares sum to 1. So without subsampling, all
+queries together cost as much as that mechanism.
+
+The regime depends on two numbers: the noise in a matrix relative to its eigenvalues, and the expected loss by one
+score.
 """
 
 from dataclasses import dataclass
@@ -24,21 +28,23 @@ class Ask(Enum):
 
 
 class Regime(Enum):
-    """What noise lets matrices tell, by declared facts."""
+    """The regimes of noise, by the information in matrices and scores."""
 
     DIRECT = "direct"  # the information follows from the number of rows
-    COLUMNS = "columns"  # whole matrices would drown in their noise
+    COLUMNS = "columns"  # no matrices are asked for: they would be nearly all noise
     CROWDED = "crowded"  # single matrices are mostly noise
-    SEARCHING = "searching"  # matrices are clear, and the way to the mode is long
-    QUIET = "quiet"  # matrices are clear, and the first scores arrive
+    SEARCHING = "searching"  # matrices are clear, but one score does not yet show the mode
+    QUIET = "quiet"  # matrices are clear, and so is the first score
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """``sigma`` is the noise multiplier of the whole budget, ``rate`` the sampling rate q, ``dimension`` D.
+    """The schedule of a run.
 
-    ``centres`` and ``tails`` say whether means and tails of columns are asked for; ``unbounded``, whether targets'
-    residuals are, so that bounds cut them.
+    ``sigma`` is the noise multiplier of the whole budget, ``rate`` the sampling rate q. ``dimension`` is D, the number
+    of parameters. ``centres``: means of columns may be asked for, so that squares are around them. ``tails``: tails of
+    columns may be. ``unbounded``: residuals have no natural bound, so they are cut. ``asked_rounds`` is a requested
+    number of rounds; None: it depends on the noise.
     """
 
     sigma: float
@@ -58,12 +64,15 @@ class Schedule:
 
     @property
     def resolution(self) -> float:
-        """The noise of a matrix of the whole budget against its mean eigenvalue."""
+        """The noise in a matrix with the whole budget, over its mean eigenvalue.
+
+        A unit's matrix is bounded in proportion to D, and the noise matrix has D eigenvalues.
+        """
         return self.effective_sigma * self.dimension**2 / self.slots
 
     @property
     def score_nats(self) -> float:
-        """About the nats that one score of the whole budget would lose."""
+        """The expected loss in nats by one score with the whole budget, approximately."""
         return 0.5 * (self.effective_sigma * self.dimension) ** 2 / self.slots
 
     @property
@@ -84,20 +93,20 @@ class Schedule:
 
     @property
     def rounds(self) -> int:
-        """The number of rounds: fewer where noise leaves less to gain."""
+        """The number of rounds; with more noise there are fewer."""
         if self.asked_rounds is not None:
             return self.asked_rounds
         return int(np.clip(round(11 - 3 * np.log(self.resolution)), TUNING.fewest_rounds, TUNING.most_rounds))
 
     @property
     def lengths_share(self) -> float:
-        """The share of a histogram of lengths."""
+        """The share of a histogram of lengths: a noise of :attr:`Tuning.lengths_noise` within limits."""
         share = (self.effective_sigma / (TUNING.lengths_noise * self.slots)) ** 2
         return float(np.clip(share, TUNING.lengths_share, TUNING.most_lengths_share))
 
     @property
     def means_share(self) -> float:
-        """The share of the sum of means; 0 where squares are not centred."""
+        """The share of the sum of means; 0: it is not asked for, and squares are around zero."""
         return TUNING.means_share if self.centres and self.regime is not Regime.DIRECT else 0.0
 
     @property
@@ -107,24 +116,24 @@ class Schedule:
 
     @property
     def tails_share(self) -> float:
-        """The share of the sum of tails; 0 where noise would hide them."""
+        """The share of the sum of tails; 0: it is not asked for, because noise would hide tails."""
         clear = self.regime in {Regime.SEARCHING, Regime.QUIET}
         return TUNING.tails_share if self.tails and self.means_share > 0 and clear else 0.0
 
     @property
     def residuals_share(self) -> float:
-        """The share of the histogram of residuals; 0 where declared bounds bound them."""
+        """The share of the histogram of residuals; 0: it is not asked for."""
         return TUNING.residuals_share if self.unbounded else 0.0
 
     @property
     def information_share(self) -> float:
-        """The share of the information matrix of a round."""
+        """The share of the information matrix of one round; 0: it is not asked for."""
         whole = TUNING.quiet_information_share if self.regime is Regime.QUIET else TUNING.information_share
         return whole / self.rounds if self.asks_matrices else 0.0
 
     @property
     def score_shares(self) -> Array64:
-        """The shares ``(rounds,)`` of scores; late ones are asked closest to the mode, so they get more."""
+        """The shares ``(rounds,)`` of scores; late scores are nearer the mode, so they get more."""
         rate = {
             Regime.DIRECT: TUNING.direct_growth,
             Regime.COLUMNS: TUNING.crowded_growth,
@@ -137,27 +146,27 @@ class Schedule:
 
     @property
     def residuals_turn(self) -> int:
-        """The round in which residuals are asked for: the search is near the mode by then."""
+        """The round of the histogram of residuals: the search is near the mode by then."""
         return self.rounds // 2
 
     @property
     def excess_turns(self) -> tuple[int, ...]:
-        """The rounds in which the excess is asked for."""
+        """The rounds with a sum of the excess beyond the cut."""
         return tuple(sorted({(2 * self.rounds) // 3, self.rounds - 1})) if self.unbounded else ()
 
     @property
     def program(self) -> tuple[tuple[Ask, int], ...]:
-        """What rounds ask, in order, each with its round."""
-        found = list[tuple[Ask, int]]()
+        """The queries of all rounds, in order, each with the number of its round."""
+        program = list[tuple[Ask, int]]()
         for turn in range(self.rounds):
             if self.asks_matrices:
-                found.append((Ask.MATRIX, turn))
+                program.append((Ask.MATRIX, turn))
             if self.unbounded and turn == self.residuals_turn:
-                found.append((Ask.RESIDUALS, turn))
+                program.append((Ask.RESIDUALS, turn))
             if turn in self.excess_turns:
-                found.append((Ask.EXCESS, turn))
-            found.append((Ask.SCORE, turn))
-        return tuple(found)
+                program.append((Ask.EXCESS, turn))
+            program.append((Ask.SCORE, turn))
+        return tuple(program)
 
     @property
     def openings(self) -> int:
@@ -165,9 +174,14 @@ class Schedule:
         return 3 + int(self.means_share > 0) + int(self.tails_share > 0)
 
     def multiplier(self, share: float) -> float:
-        """The noise multiplier of a query, within what the grid of answers allows."""
+        """Compute the noise multiplier of a query with a ``share``; the grid of answers limits it."""
         return min(float(self.sigma / np.sqrt(share)), MAX_SCALE)
 
     def noise_of(self, share: float, clip: float) -> float:
-        """The standard deviation of each value of a query, in sums over all slots."""
+        """Compute the standard deviation of the noise, for sums over all slots.
+
+        Args:
+            share: of the query, above 0.
+            clip: the clipping norm of a unit.
+        """
         return self.multiplier(share) / self.rate * clip

@@ -1,5 +1,10 @@
-"""Which score to ask for: the metric and the bound that lose least, by the belief."""
+"""The design of a score query: the metric and the bound with the least expected loss.
 
+The loss is a formula that is evaluated on the draws of rows. The search goes through metrics between the rows'
+covariance and the least ellipsoid around them, and through a grid of bounds.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,15 +19,18 @@ from app.inference.methods.one_belief.rows import Rows
 from app.inference.methods.one_belief.tuning import TUNING
 
 _JITTER = 1e-6
+"""Added to the draws' information before it is inverted, where its scale is 1."""
 _SOFT_PRIOR = 0.1
+"""Part of the prior's precision that keeps the estimate of the prior's pull finite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreDesign:
-    """A score to ask for, in the metric ``factor factor'`` ``(D, D)``, bounded by ``clip``.
+    """The metric and the bound of a score query.
 
-    ``kept`` ``(M,)`` is the share that the bound leaves of each draw's score. ``nats`` are the expected losses: noise,
-    what weights lose, wrong labels, the prior's pull.
+    The metric is ``factor factor'``, with ``factor`` ``(D, D)`` in the model's coordinates. ``clip`` is the clipping
+    norm C in it. ``kept`` ``(M,)`` is the part of each draw's score that the bound leaves. ``nats`` are the expected
+    losses by noise, by weights, by wrong labels, and by the prior's pull.
     """
 
     factor: Array64
@@ -45,57 +53,112 @@ def design_score(
 ) -> ScoreDesign:
     """Choose the metric and the bound with the least expected loss.
 
-    The losses are noise; the variance of what the weights lose, for targets that follow the model or miss it smoothly
-    by ``misfit``; wrong labels; and an error in what is known of the prior's pull.
+    Candidates are Lewis metrics of several orders, each also with more room along ``theta``, and a grid of bounds.
+    :class:`_Losses` has the loss.
 
     Args:
-        rows: the belief.
+        rows: the belief about rows.
         frame: the belief at ``theta``.
-        response: what bounds keep.
+        response: the part of scores that bounds leave.
         theta: the parameter, ``(D,)``.
         prior: on the parameters.
         sigma: the noise multiplier of all scores together, for sums over all slots.
         misfit: the variance of a row's smooth misfit, over that of its score.
         per_unit: rows of a unit.
-        widest: times the usual squared bounds, where residuals are cut further out.
+        widest: multiplies the squared bounds; above 1 where residuals are cut further out.
     """
-    size, best, chosen = len(theta), np.inf, None
-    white, far = frame.white, frame.shortened
-    full, pull = rows.gram(white), frame.forth @ prior.precision(theta) @ theta
-    soft = _SOFT_PRIOR * frame.prior
-    whole_pull = (full + soft) @ pull
-    mistaken = _mistaken(rows, response, np.ones(len(white)))
-    mistaken_whole = np.linalg.solve(full + frame.prior, mistaken)
-    along = frame.back.T @ theta
-    along /= max(float(np.linalg.norm(along)), 1e-12)
-    for power in TUNING.score_powers:
-        base = lewis_metric(far, power)
-        for room in TUNING.along:
-            metric = base + room * np.outer(along, along)
-            lengths = np.sqrt(squared_lengths(far, metric) * per_unit)
-            for kappa in widest * np.geomspace(*TUNING.score_bounds):
-                clip = np.sqrt(kappa * size * per_unit / rows.count)
-                kept = response.share(clip / np.maximum(lengths, 1e-300))
-                first, second = rows.gram(white, kept), rows.gram(white, kept**2)
-                inverse = np.linalg.inv(first + frame.prior)
-                lost = second - first @ np.linalg.solve(full + _JITTER * np.eye(size), first)
-                off = np.linalg.solve(first + soft + 1e-9 * np.eye(size), whole_pull) - pull
-                bias = inverse @ _mistaken(rows, response, kept) - mistaken_whole
-                nats = 0.5 * np.array(
-                    [
-                        (sigma * clip) ** 2 * np.sum((inverse @ metric) * inverse),
-                        (1 + misfit * rows.count) * np.sum((inverse @ lost) * inverse),
-                        bias @ bias,
-                        off @ off,
-                    ]
-                )
-                if nats.sum() < best:
-                    best, chosen = float(nats.sum()), (metric, clip, kept, nats)
+    losses = _Losses.prepare(rows, frame, response, theta, prior, sigma=sigma, misfit=misfit)
+    best, chosen = np.inf, None
+    far = frame.shortened
+    for metric in _list_metrics(frame, far, theta):
+        lengths = np.sqrt(squared_lengths(far, metric) * per_unit)
+        for kappa in widest * np.geomspace(*TUNING.score_bounds):
+            clip = np.sqrt(kappa * len(theta) * per_unit / rows.count)
+            kept = response.share(clip / np.maximum(lengths, 1e-300))
+            nats = losses.compute(metric, clip, kept)
+            if nats.sum() < best:
+                best, chosen = float(nats.sum()), (metric, clip, kept, nats)
     assert chosen is not None
     metric, clip, kept, nats = chosen
     return ScoreDesign(frame.back @ factor_of(metric), float(clip), kept, tuple(nats.tolist()))
 
 
-def _mistaken(rows: Rows, response: Response, kept: Array64) -> Array64:
-    """The mean score ``(D,)``, white, of labels that are wrong at the usual rate."""
+def _list_metrics(frame: Frame, far: Array64, theta: Array64) -> Iterator[Array64]:
+    """Yield the candidates for factors ``far`` ``(M, r, D)``, in the frame's coordinates."""
+    along = frame.back.T @ theta
+    along /= max(float(np.linalg.norm(along)), 1e-12)
+    for power in TUNING.score_powers:
+        base = lewis_metric(far, power)
+        for room in TUNING.along:
+            yield base + room * np.outer(along, along)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Losses:
+    """The expected loss of a score query.
+
+    Coordinates are the frame's, in which the belief's information is the identity. ``full`` ``(D, D)`` is the draws'
+    information without the prior's. ``pull`` ``(D,)`` is the prior's part of the score at the mode. ``mistaken_step``
+    ``(D,)`` is the error of the mode by wrong labels if no score is bounded. The full posterior has this error too, so
+    only the difference counts.
+    """
+
+    rows: Rows
+    frame: Frame
+    response: Response
+    sigma: float
+    misfit: float
+    full: Array64
+    pull: Array64
+    mistaken_step: Array64
+
+    @classmethod
+    def prepare(
+        cls,
+        rows: Rows,
+        frame: Frame,
+        response: Response,
+        theta: Array64,
+        prior: Prior,
+        *,
+        sigma: float,
+        misfit: float,
+    ) -> "_Losses":
+        """Compute the parts that do not depend on the metric and the bound."""
+        full, pull = rows.gram(frame.white), frame.forth @ prior.precision(theta) @ theta
+        mistaken = _mistake_labels(rows, response, np.ones(len(frame.white)))
+        step = np.asarray(np.linalg.solve(full + frame.prior, mistaken), dtype=np.float64)
+        return cls(rows, frame, response, sigma, misfit, full, pull, step)
+
+    def compute(self, metric: Array64, clip: float, kept: Array64) -> Array64:
+        """Compute the four losses ``(4,)`` in nats.
+
+        With weights ``kept`` ``(M,)``, the information of the score is ``first`` and its covariance ``second``. The
+        losses are half the squared errors of a Newton step, by
+
+        1. noise;
+        2. weights: the part of the score's covariance that the unweighted scores do not explain. It counts once for
+           targets that follow the model, and ``misfit`` times the number of rows for a smooth misfit;
+        3. wrong labels, whose scores are bounded;
+        4. the prior's pull, which weights reduce, restored with a softened information.
+        """
+        rows, white, soft = self.rows, self.frame.white, _SOFT_PRIOR * self.frame.prior
+        identity = np.eye(len(self.pull))
+        first, second = rows.gram(white, kept), rows.gram(white, kept**2)
+        inverse = np.linalg.inv(first + self.frame.prior)
+        lost = second - first @ np.linalg.solve(self.full + _JITTER * identity, first)
+        off = np.linalg.solve(first + soft + 1e-9 * identity, (self.full + soft) @ self.pull) - self.pull
+        bias = inverse @ _mistake_labels(rows, self.response, kept) - self.mistaken_step
+        return 0.5 * np.array(
+            [
+                (self.sigma * clip) ** 2 * np.sum((inverse @ metric) * inverse),
+                (1 + self.misfit * rows.count) * np.sum((inverse @ lost) * inverse),
+                bias @ bias,
+                off @ off,
+            ]
+        )
+
+
+def _mistake_labels(rows: Rows, response: Response, kept: Array64) -> Array64:
+    """Compute the sum of scores ``(D,)`` by the usual share of wrong labels."""
     return np.asarray(TUNING.wrong_labels * rows.count / len(kept) * (kept @ response.mistakes))

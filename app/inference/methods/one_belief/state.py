@@ -1,4 +1,4 @@
-"""What a run knows: before its first round, in its rounds, and at its end."""
+"""The states of a run: before its first round, in its rounds, and at its end."""
 
 from dataclasses import dataclass, field
 
@@ -18,7 +18,12 @@ from app.inference.methods.surrogate.population import Lengths, Population
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What stays fixed through a run. ``known`` is what is declared of the design's columns."""
+    """The constants of a run, all from the request and declared facts.
+
+    ``known`` are declared facts about design columns. ``size`` is the number of points, ``within_bounds`` whether they
+    stay within declared bounds. ``labels``: the target is binary. ``one_predictor``: a row's information is ``v x x'``,
+    with a number v that depends on its linear predictor.
+    """
 
     model: Model
     design: Design
@@ -33,23 +38,28 @@ class Setup:
 
     @property
     def squares(self) -> bool:
-        """Whether residuals' squares have a parameter."""
+        """Whether the last parameter's score is a square of residuals."""
         return bool(getattr(self.model, "squares", False))
 
     @property
     def places(self) -> int:
-        """Rows that there is room for."""
+        """The largest possible number of rows."""
         return self.schedule.slots * self.rows_per_unit
 
     @property
     def features(self) -> int:
-        """Design columns without the intercept."""
+        """The number of design columns without the intercept."""
         return self.design.width - int(self.design.intercept)
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The first answers. ``scale``, ``clip`` and ``centre`` are those of the next sum of moments."""
+    """The state before the first round.
+
+    ``done`` is the number of answered queries. ``scale``, ``clip`` and ``centre`` are the parameters of the next sum of
+    moments: units of columns, clipping norm in these units, and origin of columns. ``lengths`` is the last histogram.
+    ``moments`` and ``population`` follow from the sum of moments.
+    """
 
     setup: Setup
     done: int = 0
@@ -63,10 +73,13 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The rounds. Rows were ``counted`` with ``count_noise``.
+    """The state in the rounds.
 
-    The believed ``information`` ``(D, D)``, the prior's included, is at ``theta`` ``(D,)``, after a last ``step``
-    ``(D,)``.
+    ``done`` is the number of answered queries. ``theta`` ``(D,)`` is the current parameter, after a last ``step``
+    ``(D,)``. ``information`` ``(D, D)`` is the belief's information at ``theta``, with the prior's precision, and
+    ``filter`` its doubt. The moments query counted ``counted`` rows, with noise of the standard deviation
+    ``count_noise``. ``scores`` are the answers that ``mode`` is estimated from. For targets without a natural bound,
+    residuals are cut at ``cut`` deviations; ``residuals`` and ``excess`` are the answers about them.
     """
 
     setup: Setup
@@ -87,7 +100,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The end: the last search, and points for what it believes."""
+    """The state at the end: the last search, and points for its belief."""
 
     search: Search
     points: Fitted

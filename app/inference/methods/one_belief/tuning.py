@@ -1,4 +1,4 @@
-"""Every number of the method that is not mathematics, with its unit and what chose it."""
+"""The numbers of the method that do not follow from its mathematics."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,66 +6,71 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The numbers; see the comments for units. "nats" are of KL from the full posterior."""
+    """The numbers, each with its unit and its effect.
 
-    # Budget: shares of the precision of one Gaussian of the whole budget.
-    lengths_share: float = 0.0005
-    most_lengths_share: float = 0.02
-    lengths_noise: float = 0.05  # of the slots, in a bin; more noise than this buys a larger share
-    means_share: float = 0.01
-    tails_share: float = 0.01
-    moments_share: float = 0.02
-    searching_moments_share: float = 0.05
-    information_share: float = 0.14  # of all matrices together
-    quiet_information_share: float = 0.17
-    residuals_share: float = 0.05  # of the histogram of residuals
-    excess_share: float = 0.05  # of each sum of what cuts took
+    All were chosen on development tables (small seeds of :mod:`benchmarks.tables`). Nats are units of KL divergence
+    from the full posterior. A share is a query's part of the precision of one Gaussian mechanism that spends the whole
+    budget (:mod:`app.inference.methods.one_belief.schedule`). D is the number of parameters, n the number of rows.
+    """
 
-    # Regimes, by sigma D^2 / (q slots) (matrices) and (sigma D / q)^2 / (2 slots) nats (scores).
-    crowded: float = 0.3
-    columns: float = 3.0
-    quiet: float = 0.4
-    fewest_rounds: int = 8
-    most_rounds: int = 13
-    growth: float = 1.4  # of a score's share from round to round
-    crowded_growth: float = 1.25
-    direct_growth: float = 1.6
+    # Budget.
+    lengths_share: float = 0.0005  # share; least for a histogram of lengths
+    most_lengths_share: float = 0.02  # share; most for a histogram of lengths
+    lengths_noise: float = 0.05  # part of the slots; noise in a bin, if that costs a share between the two
+    means_share: float = 0.01  # share; the sum of means
+    tails_share: float = 0.01  # share; the sum of tails
+    moments_share: float = 0.02  # share; the sum of means and squares
+    searching_moments_share: float = 0.05  # share; the same in the regime `searching`
+    information_share: float = 0.14  # share; all information matrices together
+    quiet_information_share: float = 0.17  # share; the same in the regime `quiet`
+    residuals_share: float = 0.05  # share; the histogram of residuals
+    excess_share: float = 0.05  # share; each sum of the excess beyond a cut
 
-    # Belief of rows.
-    draws: int = 2048
-    targets: int = 4  # drawn for each row where a bound depends on the target
-    least_count: float = 0.01  # of the places
+    # Regimes and rounds.
+    crowded: float = 0.3  # sigma D^2 / (q slots); above it, single matrices are mostly noise
+    columns: float = 3.0  # the same; above it, no matrices are asked for
+    quiet: float = 0.4  # nats (sigma D / q)^2 / (2 slots); below it, a first score already shows the mode
+    fewest_rounds: int = 8  # rounds; with much noise
+    most_rounds: int = 13  # rounds; with little noise
+    growth: float = 1.4  # ratio; share of a score over the share of the score before
+    crowded_growth: float = 1.25  # ratio; the same in the regimes `crowded` and `columns`
+    direct_growth: float = 1.6  # ratio; the same in the regime `direct`
 
-    # Matrices.
-    matrix_powers: tuple[float, ...] = (2.0, 2.6, 3.2)  # of Lewis weights
-    matrix_bounds: tuple[float, float, int] = (1.5, 20.0, 8)  # kappa: R = kappa D / n
-    spectral_floor: tuple[float, float] = (0.1, 0.5)  # of a correction's eigenvalues, by noise
-    most_change: tuple[float, float] = (0.1, 4.0)  # of the information in one direction, by one step
+    # Belief about rows.
+    draws: int = 2048  # rows; draws that represent all rows, or 4 times the design's width if that is more
+    targets: int = 4  # targets; drawn for each row where a bound depends on the target
+    least_count: float = 0.01  # part of the places for rows; least estimate of the number of rows
+
+    # Information matrices.
+    matrix_powers: tuple[float, ...] = (2.0, 2.6, 3.2)  # orders of Lewis weights; candidates for the metric
+    matrix_bounds: tuple[float, float, int] = (1.5, 20.0, 8)  # R n / D: least, most, number; candidates for the bound
+    spectral_floor: tuple[float, float] = (0.1, 0.5)  # eigenvalue of a correction; least, with little and much noise
+    most_change: tuple[float, float] = (0.1, 4.0)  # eigenvalue; least and largest change of information by a step
 
     # Scores.
-    score_powers: tuple[float, ...] = (2.0, 2.6, 3.2)
-    along: tuple[float, ...] = (0.0, 4.0)  # room along the parameter
-    score_bounds: tuple[float, float, int] = (1.6, 40.0, 10)  # kappa: C^2 = kappa D / n
-    usual_bound: float = 2.0  # kappa, where a cut is chosen
-    first_cut: float = 3.0  # deviations, before residuals are known
-    wrong_labels: float = 0.01  # share of targets that follow no model
-    misfits: tuple[float, ...] = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3)  # variance of a row's smooth misfit, of its own
-    usual_misfit: float = 1e-5
-    shares: tuple[float, ...] = (0.003, 0.02, 0.1, 0.4, 1.2)  # of secants' errors, of the squared distance
-    own_error: float = 0.3
-    vagueness: float = 1.5  # deviations by which the information may be less than believed
-    sweeps: int = 2
-    first_step: float = 2.0  # root mean square change of linear predictors
-    step: float = 1.0
-    step_of_predictors: float = 0.25  # of their root mean square
-    furthest_step: float = 2.5  # of the row in 500 that changes most
+    score_powers: tuple[float, ...] = (2.0, 2.6, 3.2)  # orders of Lewis weights; candidates for the metric
+    along: tuple[float, ...] = (0.0, 4.0)  # eigenvalue; candidates for more room along the parameter
+    score_bounds: tuple[float, float, int] = (1.6, 40.0, 10)  # C^2 n / D: least, most, number; candidates for the bound
+    usual_bound: float = 2.0  # C^2 n / D; the bound that is assumed where a cut is chosen
+    first_cut: float = 3.0  # deviations; the cut of residuals before their histogram
+    wrong_labels: float = 0.01  # part of the labels; wrong ones that a score's design allows for
+    misfits: tuple[float, ...] = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3)  # variance over a score's; candidates, smooth misfit
+    usual_misfit: float = 1e-5  # the same; assumed before the first estimate, and not penalised
+    shares: tuple[float, ...] = (0.003, 0.02, 0.1, 0.4, 1.2)  # variance over squared distance; candidates, secant error
+    own_error: float = 0.3  # the same; the part of a secant's error that other secants do not share
+    vagueness: float = 1.5  # deviations; how far the true information may be below the belief's
+    sweeps: int = 2  # sweeps; regression and secants alternate
+    first_step: float = 2.0  # root mean square change of linear predictors; longest first step
+    step: float = 1.0  # the same; longest later step
+    step_of_predictors: float = 0.25  # part of the predictors' root mean square; longest later step, if that is more
+    furthest_step: float = 2.5  # change of linear predictors; most for the row in 500 that changes most
 
     # Release.
-    most_surprise: float = 2.0  # mean square of standardised innovations
-    most_noise: float = 0.5  # of the nats that were learned
-    most_step: float = 4.0  # times the other doubt, in nats
-    fewest_counted: float = 3.0  # times the noise in the count of rows
-    most_fit: float = 1.0  # nats between the belief and the points
+    most_surprise: float = 2.0  # mean square of standardised residuals; above it, answers are unexplained
+    most_noise: float = 0.5  # part of the nats learned; above it, the release is not usable
+    most_step: float = 4.0  # the last step's nats over the other doubt's, or over 1; above it, not converged
+    fewest_counted: float = 3.0  # deviations of noise; a smaller count of rows makes the release unusable
+    most_fit: float = 1.0  # nats between the belief and the points; above it, they differ
 
 
 TUNING: Final = Tuning()
