@@ -100,15 +100,16 @@ class ExcessSum:
         """Raise BadQuery unless all numbers are in range, and the model has unbounded residuals."""
         check_array(self.theta, (model.dimension,), "theta")
         check_array(np.array([self.cut, self.scale, self.centre, self.spread, self.squares]), (5,), "excess")
-        if min(self.cut, self.scale, self.spread) <= 0:
-            raise BadQuery("a cut, a scale and a spread must be positive")
+        if min(self.cut, self.scale, self.spread) <= 0 or self.squares < 0:
+            raise BadQuery("a cut, a scale and a spread must be positive, and a weight of squares not negative")
         admissible_clip(self.clip)
         _check_model(model)
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
         """Compute the sum as :meth:`app.inference.core.query.Query.sum`."""
         assert isinstance(model, UnboundedTargets)
-        cut, single = np.float32(self.cut), self.theta.astype(np.float32)
+        with np.errstate(all="ignore"):
+            cut, single = np.float32(self.cut), self.theta.astype(np.float32)
 
         def exceed(block: Array32) -> Array32:
             found = model.residuals(block, self.theta)
