@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.inference.core.model import Array64
-from app.inference.core.plan import PlannedQuery
+from app.inference.core.plan import ModelSpec, PlannedQuery
 from app.inference.core.problems import problem_for
 from app.inference.core.query import Integers, Query
 from app.inference.private_zone.mechanisms import GRID
@@ -16,11 +16,14 @@ from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.private_zone.queries import (
     BoundedScoreSum,
     ClippedScoreSum,
+    CutScoreSum,
+    ExcessSum,
     InformationSum,
     LengthHistogram,
     MeanSum,
     MomentSum,
     PotentialSum,
+    ResidualHistogram,
     TailSum,
 )
 from app.inference.private_zone.rng import sampling_generator
@@ -44,6 +47,13 @@ QUERIES: list[Query] = [
     LengthHistogram(1.0, WIDTH, intercept=True, largest=MOST**2 * WIDTH, squares=False),
 ]
 
+OF_RESIDUALS: list[Query] = [
+    CutScoreSum(THETA[1:], METRIC[1:, 1:], SMALL, cut=2.0),
+    ExcessSum(THETA[1:], 0.01, scale=1.0, centre=0.0, spread=1.0, squares=0.5, clip=SMALL),
+    ResidualHistogram(THETA[1:]),
+]
+OF_HOURS = ModelSpec("linear-regression", ("age", "colour", "smoker"), "hours", noise_scale=0.05)
+
 
 class Exact:
     """Records the exact sums and scales and adds no noise."""
@@ -61,7 +71,8 @@ def asked(source: Table, query: Query) -> Exact:
     """Record the sum that the oracle perturbs for ``query`` on a table of people."""
     noise = Exact()
     planned = replace(plan(SLOTS), queries=(PlannedQuery(query.kind, query.length, GaussianEvent(1.0)),))
-    model = problem_for(SPEC, PEOPLE).model
+    planned = replace(planned, model=OF_HOURS if query in OF_RESIDUALS else SPEC)
+    model = problem_for(planned.model, PEOPLE).model
     ClippedGaussianOracle(model, planned, PEOPLE, source, noise=noise, sampling=sampling_generator()).ask(query)
     return noise
 
@@ -75,7 +86,7 @@ def visits(absent: NDArray[np.int64]) -> Table:
     return Table(gone | {"_present": present.astype(np.uint8)}, MOST)
 
 
-@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.kind)
+@pytest.mark.parametrize("query", [*QUERIES, *OF_RESIDUALS], ids=lambda query: query.kind)
 def test_w5_one_person_moves_the_sum_by_the_grids_radius_at_most(query: Query) -> None:
     """W5: all three rows of a person together, in exact integers, in the norm in which the noise is isotropic."""
     whole = asked(visits(np.empty(0, np.int64)), query)

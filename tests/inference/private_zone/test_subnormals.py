@@ -5,10 +5,23 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from app.inference.core.model import Model
 from app.inference.models import logistic
+from app.inference.models.linear import LinearRegression
 from app.inference.models.logistic import LogisticRegression
+from app.inference.models.poisson import PoissonRegression
 from app.inference.models.poisson_law import compute_clipped_mean
-from app.inference.private_zone.queries import LengthHistogram, MomentSum, lengths, moments, tails
+from app.inference.private_zone.mechanisms import clip_to_grid
+from app.inference.private_zone.queries import (
+    CutScoreSum,
+    ExcessSum,
+    LengthHistogram,
+    MomentSum,
+    blocks,
+    lengths,
+    moments,
+    tails,
+)
 from app.inference.private_zone.queries.tails import LEAST_DEVIATION, MOST_DEVIATION, TailSum
 
 
@@ -104,3 +117,35 @@ def test_coordinates_of_tails_have_normal_squares(deviation: float, monkeypatch:
         squares = np.square(made[0][:6])
     assert np.all((squares >= np.finfo(np.float32).tiny) | (made[0][:6] == 0))
     assert np.any(made[0][:6] == 0)
+
+
+RESIDUAL_MODELS: dict[str, Model] = {"linear": LinearRegression(2, 0.2), "poisson": PoissonRegression(2, 0.0, 60.0)}
+
+
+@pytest.mark.parametrize("name", RESIDUAL_MODELS)
+@pytest.mark.parametrize("cut", [1.0, 1.5, 90.0])
+def test_what_a_cut_takes_has_normal_squares(name: str, cut: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W14: also for residuals next to the cut, and for predictors next to the centre."""
+    made, original = list[np.ndarray](), clip_to_grid
+
+    def recorded(values: np.ndarray, present: np.ndarray, clip: float) -> np.ndarray:
+        made.append(values.copy())
+        return original(values, present, clip)
+
+    monkeypatch.setattr(blocks, "clip_to_grid", recorded)
+    model, theta = RESIDUAL_MODELS[name], np.array([0.5, 0.25])
+    rows = np.ones((400, 3), dtype=np.float32)
+    rows[:, 0] = np.tile([0.0, 2.0**-40, -(2.0**-40), 1.0], 100)
+    scale = 0.2 if name == "linear" else np.sqrt(np.exp(0.25) + 0.5)
+    at_cut = np.float32((0.25 if name == "linear" else np.exp(0.25)) + cut * scale)
+    steps = np.repeat(np.arange(-50, 50), 4)
+    rows[:, 2] = (at_cut.view(np.int32) + steps).astype(np.int32).view(np.float32)  # the numbers around the cut
+    excess = ExcessSum(theta, cut, scale=2.0, centre=0.25, spread=0.5, squares=0.01, clip=100.0)
+    for query in (excess, CutScoreSum(theta, np.eye(2), 100.0, cut)):
+        query.sum(model, rows, np.ones(400, dtype=bool), 1)
+    assert [len(values) for values in made] == [512, 512]
+    assert np.sum(made[0][:400, 0] == 0) > 50
+    assert np.sum(made[0][:400, 0] != 0) > 50
+    for values in made:
+        squares = np.square(values[:400])
+        assert np.all((squares >= np.finfo(np.float32).tiny) | (values[:400] == 0))

@@ -20,12 +20,15 @@ from app.inference.private_zone.partition import fold, partial_sum
 from app.inference.private_zone.queries import (
     BoundedScoreSum,
     ClippedScoreSum,
+    CutScoreSum,
+    ExcessSum,
     InformationMomentSum,
     InformationSum,
     LengthHistogram,
     MeanSum,
     MomentSum,
     PotentialSum,
+    ResidualHistogram,
     TailSum,
 )
 from app.inference.private_zone.queries.blocks import MOST_ROWS
@@ -108,6 +111,10 @@ def _queries(model: Model, design: Design) -> Iterator[Query]:
         BoundedScoreSum(theta, transform, 1.0),
         BoundedScoreSum(theta, transform, 1.0, 0.5),
         ClippedScoreSum(theta, transform, 1.0),
+        CutScoreSum(theta, transform, 1.0, 2.0),
+        ResidualHistogram(theta),
+        ExcessSum(theta, 1.5, scale=1.0, centre=0.1, spread=0.5, squares=0.0, clip=2.0),
+        ExcessSum(theta, 1.5, scale=1.0, centre=0.1, spread=0.5, squares=0.3, clip=2.0),
         InformationSum(theta, transform, 1.0),
         MomentSum(**shape, clip=2.0),
         MeanSum(**shape, clip=2.0),
