@@ -51,7 +51,7 @@ def read_statement(release: Pseudocoreset, belief: Laplace) -> Stated:
     trusted, noise_kl = bool(release.diagnostics["trusted"]), float(release.diagnostics["noise_kl"])
     grade, doubt = _read(release, "reliability"), _read(release, "doubt")
     grade = getattr(grade, "grade", grade)
-    grade = (CALIBRATED if trusted else NOT_USABLE) if grade is None else str(grade)
+    grade = (CALIBRATED if trusted else NOT_USABLE) if grade is None else str(getattr(grade, "value", grade))
     if grade not in GRADES:
         raise ValueError(f"unknown grade: {grade}")
     if doubt is None:
@@ -60,7 +60,8 @@ def read_statement(release: Pseudocoreset, belief: Laplace) -> Stated:
 
 
 def _read(release: Pseudocoreset, name: str) -> Any:
-    return getattr(release, name, release.diagnostics.get(name))
+    attribute = getattr(release, name, None)
+    return release.diagnostics.get(name) if attribute is None else attribute
 
 
 def compute_covariance(belief: Laplace) -> Array64:

@@ -62,15 +62,15 @@ class Family:
     def check_noise(self, spec: ModelSpec) -> None:
         """Raise :class:`InvalidRequest` for a statement about the noise that the family does not take."""
         if spec.noise_scale is not None and not self.noise_scale:
-            raise InvalidRequest.at("/model/noise_scale", "this model has no noise scale; leave it out")
+            raise InvalidRequest.at("/model/noise_scale", "This model has no noise scale; leave it out.")
         degrees = spec.degrees_of_freedom
         if degrees is None:
             return
         if self.degrees_of_freedom is None:
-            raise InvalidRequest.at("/model/degrees_of_freedom", "this model has none; leave them out")
+            raise InvalidRequest.at("/model/degrees_of_freedom", "This model has no degrees of freedom; leave them out.")
         if not LEAST_DEGREES <= degrees <= MOST_DEGREES:
             raise InvalidRequest.at(
-                "/model/degrees_of_freedom", f"must be at least {LEAST_DEGREES:g} and at most {MOST_DEGREES:g}"
+                "/model/degrees_of_freedom", f"Use at least {LEAST_DEGREES:g} and at most {MOST_DEGREES:g}."
             )
 
     def defaults(self, spec: ModelSpec) -> dict[str, float]:

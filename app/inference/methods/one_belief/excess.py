@@ -232,7 +232,8 @@ def combine(query: ExcessSum, answers: tuple[Array64, ...], noise: float, residu
     shown, size = residuals.excess(query.cut), len(answers[0])
     unit = np.array([1.0, 1.0, query.squares])[:size]
     sums = np.array([shown.sums[0], 0.0, shown.sums[1]])[:size] * unit
-    variance = np.array([shown.noise[0], np.inf, shown.noise[1]])[:size] * unit**2
+    shown_noise = np.where(shown.noise > 0, shown.noise, np.inf)  # where no bin is beyond the cut, it shows nothing
+    variance = np.array([shown_noise[0], np.inf, shown_noise[1]])[:size] * unit**2
     certain = len(answers) / noise**2
     precision = certain + 1 / np.maximum(variance, 1e-12)
     mean = (certain * np.mean(answers, axis=0) + sums / np.maximum(variance, 1e-12)) / precision

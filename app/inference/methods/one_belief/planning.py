@@ -84,7 +84,7 @@ def make_schedule(request: PlanRequest, facts: DeclaredFacts, problem: Problem, 
     mechanism = request.mechanism
     if mechanism is None:
         if request.noise_multiplier is None or not 0 < request.noise_multiplier <= MAX_SCALE:
-            raise InvalidRequest.at("/privacy", "state a target epsilon that can be reached, or a mechanism")
+            raise InvalidRequest.at("/privacy", "State a target epsilon that can be reached, or a mechanism.")
         rate = float(request.parameters.get(RATE.name, 1.0))
         return _build_schedule(request.noise_multiplier, rate, facts, problem, rounds)
     NOISE.check(mechanism.noise_multiplier, "/privacy/noise_multiplier")

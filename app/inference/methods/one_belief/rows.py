@@ -139,5 +139,5 @@ def colour(standard: Array64, mean: Array64, covariance: Array64, *, intercept: 
 def _compute_roots(matrix: Array64) -> tuple[Array64, Array64]:
     """Compute the symmetric square root of a matrix and its inverse, with limited eigenvalues."""
     values, vectors = np.linalg.eigh(matrix)
-    values = np.sqrt(np.maximum(values, _LEAST_EIGENVALUE**2))
-    return (vectors * values) @ vectors.T, (vectors / np.maximum(values, _LEAST_EIGENVALUE**0.5)) @ vectors.T
+    values = np.sqrt(np.maximum(values, _LEAST_EIGENVALUE))
+    return (vectors * values) @ vectors.T, (vectors / values) @ vectors.T
