@@ -71,7 +71,7 @@ class LockedAccount:
             epsilon_after = admission.compose(self.balance)
         entry = chain.link(account.id, head, event, now(), epsilon_after)
         writer.write(self.tx, account, writer.Step(entry, self.balance.to_columns(), job))
-        if account.sequence % snapshots.REPLAYED_AT_MOST == 0:
+        if kind not in snapshots.UNCOVERED or account.sequence % snapshots.REPLAYED_AT_MOST == 0:
             snapshots.take(self.context.signer, account, self.balance)
         self.remember()
 
