@@ -28,8 +28,8 @@ from app.inference.core.plan import ModelSpec
 from app.inference.core.problems import problem_for
 from app.inference.core.row_source import PRESENT
 from tests.client.fake import DATASET
+from tests.client.sources import Stream
 from tests.client.test_client_check import CELLS
-from tests.client.test_client_sources import Stream
 from workers.enclave.cells import parse_cells
 
 AGE = DesignColumn(name="age", source="age", transform={"kind": "affine", "center": 5.0, "scale": 5.0})

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.datasets.tus import CSV, create
 from tests.factories import rows
 from tests.factories.datasets import declared
 from tests.factories.uploads import Address
@@ -26,6 +27,19 @@ def begun(client: httpx.Client, owner: rows.Key, dataset_id: str) -> Callable[..
         )
         assert answer.status_code == 201, answer.text
         assert answer.headers["upload-offset"] == "0"
+        return answer.headers["location"]
+
+    return begin
+
+
+@pytest.fixture
+def created(client: httpx.Client, owner: rows.Key, dataset_id: str) -> Callable[..., Address]:
+    """Create an upload of a CSV file with these headers; its address."""
+
+    def begin(**headers: str) -> Address:
+        more = [("Upload-Metadata", CSV), *((name.replace("_", "-"), value) for name, value in headers.items())]
+        answer = create(client, owner, dataset_id, *more)
+        assert answer.status_code == 201, answer.text
         return answer.headers["location"]
 
     return begin
