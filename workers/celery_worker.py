@@ -18,6 +18,7 @@ from celery.exceptions import SecurityWarning
 from celery.worker import state
 
 from app import tracing
+from app.collector import ignore_present_objects
 from app.config import Settings
 from app.http.middleware.logs import configure_logs
 from workers.celery_app import TaskHandlers, make_celery, make_sweeper, make_task_handlers
@@ -64,6 +65,7 @@ def work(settings: Settings) -> None:
         pool="prefork", without_gossip=True, without_mingle=True, without_heartbeat=True, quiet=True, beat=False
     )
     sweeper.start()
+    ignore_present_objects()  # before the fork
     worker.start()
     sys.exit(worker.exitcode)
 

@@ -4,6 +4,7 @@ import sys
 
 from pydantic import ValidationError
 
+from app.collector import no_collection
 from app.config import Settings
 from app.errors import CorevaultError
 from app.setting_faults import describe_faults
@@ -18,8 +19,8 @@ def run(command: str | None) -> None:
         if command == "rewrap":
             _rewrap(settings)
         else:
-            from workers.celery_worker import work  # noqa: PLC0415  (Celery and all methods, which `rewrap` needs not)
-
+            with no_collection():
+                from workers.celery_worker import work  # noqa: PLC0415  (Celery and all methods: not for `rewrap`)
             work(settings)
     except ValidationError as error:
         sys.exit(f"corevault-worker: these settings are not valid: {describe_faults(error)}")

@@ -1,7 +1,9 @@
 """``corevault-worker``: processes uploads and jobs, or carries out one command."""
 
+import atexit
 import sys
 
+from app.collector import ignore_present_objects
 from workers.command_line import parse_worker_command
 
 
@@ -10,6 +12,7 @@ def main() -> None:
 
     Settings come from the environment (``COREVAULT_…``).
     """
+    atexit.register(ignore_present_objects)
     command = parse_worker_command(sys.argv[1:])
     from workers.commands import run  # noqa: PLC0415  (takes seconds; usage and version are printed before)
 

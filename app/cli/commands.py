@@ -4,6 +4,7 @@ Each command imports its modules when it runs. So help, version and errors in op
 library, which takes most of a second to load.
 """
 
+import atexit
 import socket
 from functools import partial
 from importlib.metadata import version
@@ -14,6 +15,7 @@ import typer
 
 from app.cli.failures import explain_failures, fail, load_settings
 from app.cli.keys import keys_cli
+from app.collector import ignore_present_objects, no_collection
 
 Host = Annotated[str, typer.Option(envvar="COREVAULT_HOST", help="Address to listen on.")]
 Port = Annotated[
@@ -64,8 +66,9 @@ def up(
 ) -> None:
     """Run the whole service from one folder: migrate the database, then run API and worker until a signal."""
     from app.cli.sockets import check_bind, check_certificate
-    from app.cli.up import run
 
+    with no_collection():
+        from app.cli.up import run
     settings = load_settings(data_dir=data_dir)
     check_bind(host, settings)
     check_certificate(settings)
@@ -88,7 +91,8 @@ def api(
     check_bind(host, settings)
     check_certificate(settings)
     if processes == 1:
-        from app.cli.serving import serve  # the whole API, before it listens
+        with no_collection():
+            from app.cli.serving import serve  # the whole API, before it listens
     else:
         from app.cli.several import serve_by_several
 
@@ -206,4 +210,5 @@ def admin_key(
 
 
 def main() -> None:
+    atexit.register(ignore_present_objects)
     cli()

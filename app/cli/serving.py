@@ -12,6 +12,7 @@ from app import tracing
 from app.cli.connections import prompt_protocol
 from app.cli.memory import keep_what_is_freed
 from app.cli.several import METRICS_DIR
+from app.collector import ignore_present_objects
 from app.config import Settings
 from app.http.middleware.addresses import AllowedHosts
 from app.http.middleware.logs import configure_logs
@@ -46,6 +47,7 @@ def serve(settings: Settings, listener: socket.socket) -> None:
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
     )
+    ignore_present_objects()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave)  # the server raises the signal again after it has closed everything
     uvicorn.Server(config).run(sockets=[listener])

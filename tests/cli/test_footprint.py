@@ -1,10 +1,13 @@
 """Processes load large libraries late: an API for its first price, and a command after its arguments are parsed."""
 
+import gc
 import subprocess
 import sys
 from collections.abc import Sequence
 
 import pytest
+
+from app.collector import no_collection
 
 LARGE = ("dp_accounting", "opendp.prelude", "pyarrow", "scipy.linalg", "scipy.optimize", "scipy.special", "scipy.stats")
 FRAMEWORKS = ("celery", "fastapi", "pydantic", "sqlalchemy")
@@ -36,3 +39,9 @@ def test_rewrap_command_loads_neither_celery_nor_the_methods() -> None:
 @pytest.mark.slow
 def test_worker_loads_no_web_framework() -> None:
     assert loaded("workers.celery_worker", ("fastapi", "starlette")) == set()
+
+
+def test_collector_is_off_only_while_modules_are_loaded() -> None:
+    with no_collection():
+        assert not gc.isenabled()
+    assert gc.isenabled()
