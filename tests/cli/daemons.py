@@ -47,7 +47,7 @@ class Daemon:
 
     def __init__(self, folder: Path, arguments: Sequence[str], **settings: str) -> None:
         self.temporary, self._log = folder / "temporary", (folder / "log").open("a+")
-        self.temporary.mkdir()
+        self.temporary.mkdir(exist_ok=True)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
         self.process = subprocess.Popen(
             [str(COREVAULTD), *arguments],

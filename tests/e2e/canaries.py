@@ -99,7 +99,7 @@ def messages(data: Path, broker: str | None) -> Iterator[list[bytes]]:
 
 
 def _watch_folder(folder: Path, seen: list[bytes], stop: threading.Event) -> None:
-    while not stop.wait(0.001):
+    while not stop.wait(0.005):  # a message lies there until a worker polls, at most every 0.05 s
         for path in folder.rglob("*"):
             try:
                 content = path.name.encode() + (path.read_bytes() if path.is_file() else b"")

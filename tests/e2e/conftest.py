@@ -17,6 +17,8 @@ def house(backend: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[H
         try:
             running.wait_ready()
             yield running
+            assert running.stop() == 0
+            assert running.group() == []
         finally:
             if running.process.poll() is None:
                 running.stop()

@@ -19,8 +19,10 @@ from tests.factories import stack
 
 pytestmark = pytest.mark.process
 
-LONG = {"iterations": 800, "sampling_rate": 1.0, "posterior_draws": 150}
+LONG = {"iterations": 600, "sampling_rate": 1.0, "posterior_draws": 150}
 CSV = {"Content-Type": "text/csv"}
+SOON = {"COREVAULT_LEASE_SECONDS": "4", "COREVAULT_HEARTBEAT_SECONDS": "1"}
+"""The run of a killed worker continues after a short lease; tests/e2e/test_kill.py uses the default."""
 Named = list[tuple[str, bytes]]
 """Names and contents."""
 
@@ -56,7 +58,7 @@ def session(backend: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     folder = tmp_path_factory.mktemp("canaries")
     with services() as settings, canaries.collector() as (collector, spans):
         own = {"COREVAULT_STORAGE_URL": stack.fresh_storage(folder), "COREVAULT_OTLP_ENDPOINT": collector}
-        house = House(folder, **settings, **own, OTEL_BSP_SCHEDULE_DELAY="200")
+        house = House(folder, **settings, **own, **SOON, OTEL_BSP_SCHEDULE_DELAY="200")
         try:
             house.wait_ready()
             answers: Named = []
