@@ -36,6 +36,7 @@ FAMILIES: Final = (
     "linear-regression",
     "student-t-regression",
     "poisson-regression",
+    "negative-binomial-regression",
     "multinomial-logistic",
     "gaussian-mean",
 )
@@ -84,6 +85,7 @@ class Case:
             "linear-regression": Column("y", "real", -10, 10),
             "student-t-regression": Column("y", "real", -10, 10),
             "poisson-regression": Column("y", "integer", 0, 10_000),
+            "negative-binomial-regression": Column("y", "integer", 0, 10_000),
         }.get(self.family, Column("y", "binary"))
         return DeclaredFacts((*features, target), self.slots, {"kind": "row"}, "private", 1e-6)
 
@@ -117,12 +119,14 @@ class Case:
             a = np.zeros(len(a))
         if self.family in {"logistic-regression", "probit-regression"}:
             return (a > 0 if self.signal == "separable" else rng.random(len(a)) < expit(a)).astype(float)
-        if self.family == "linear-regression":
-            return np.clip(a + (self.signal == "drawn") * rng.standard_normal(len(a)), -10, 10)
-        if self.family == "student-t-regression":
-            return np.clip(a + (self.signal == "drawn") * rng.standard_t(4, len(a)), -10, 10)
-        if self.family == "poisson-regression":
-            return np.minimum(rng.poisson(np.exp(np.minimum(a, 9))), 10_000).astype(float)
+        if self.family in {"linear-regression", "student-t-regression"}:
+            noise = rng.standard_normal(len(a)) if self.family == "linear-regression" else rng.standard_t(4, len(a))
+            return np.clip(a + (self.signal == "drawn") * noise, -10, 10)
+        if self.family in {"poisson-regression", "negative-binomial-regression"}:
+            means = np.exp(np.minimum(a, 9))
+            if self.family == "negative-binomial-regression" and self.signal == "drawn":
+                means *= rng.exponential(size=len(a))
+            return np.minimum(rng.poisson(means), 10_000).astype(float)
         return np.clip(np.floor(a + 1.5 + rng.random(len(a))), 0, 2)
 
     def exact(self) -> Laplace:

@@ -41,6 +41,8 @@ class ModelView(ResponseBody):
     """`optional`: a job may state `model.noise_scale`; `none`: it may not."""
     degrees_of_freedom: Literal["none", "optional"]
     """`optional`: a job may state `model.degrees_of_freedom`; `none`: it may not."""
+    dispersion: Literal["none", "optional"]
+    """`optional`: a job may state `model.dispersion`; `none`: it may not."""
 
 
 class Catalogue(ResponseBody):
@@ -75,6 +77,7 @@ class Catalogue(ResponseBody):
                             "intercept": True,
                             "noise_scale": "none",
                             "degrees_of_freedom": "none",
+                            "dispersion": "none",
                         }
                     ],
                 }

@@ -24,6 +24,7 @@ def _model(family: Family) -> ModelView:
         intercept=family.intercept,
         noise_scale="optional" if family.noise_scale else "none",
         degrees_of_freedom="none" if family.degrees_of_freedom is None else "optional",
+        dispersion="none" if family.dispersion is None else "optional",
     )
 
 

@@ -98,12 +98,19 @@ class ModelBody(Body):
     """Known standard deviation of the noise, in the units of the target; only for families that accept it."""
     degrees_of_freedom: Positive | None = None
     """Degrees of freedom of Student-t noise, 1 to 100; null: 4. Only for families that accept them."""
+    dispersion: Positive | None = None
+    """Dispersion of negative binomial counts, 0.001 to 1000; null: 1. Only for families that accept it."""
 
     def spec(self) -> ModelSpec:
         """Convert this body to the core's type."""
-        prior = self.prior.spec()
         return ModelSpec(
-            self.family, tuple(self.features), self.target, prior, self.noise_scale, self.degrees_of_freedom
+            self.family,
+            tuple(self.features),
+            self.target,
+            self.prior.spec(),
+            self.noise_scale,
+            self.degrees_of_freedom,
+            self.dispersion,
         )
 
 

@@ -36,7 +36,7 @@ NOISE_IN_WORDS: Final = (
 LARGEST_INTEGER: Final = 2**53 - 1
 MOST_STATED: Final = 100
 """Largest number of parameters whose covariance is in the body of a release, which the database stores."""
-_OPTIONAL: Final = ("noise_scale", "degrees_of_freedom")
+_OPTIONAL: Final = ("noise_scale", "degrees_of_freedom", "dispersion")
 """Members of a model that are left out if they have no value."""
 _DISTRIBUTIONS: Final = {
     "corevault": "corevault-server",

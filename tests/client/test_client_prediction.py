@@ -12,6 +12,7 @@ from corevault import (
     LinearRegression,
     LogisticRegression,
     MultinomialLogistic,
+    NegativeBinomialRegression,
     PoissonRegression,
     ProbitRegression,
     StudentTRegression,
@@ -28,6 +29,7 @@ ON = ["age", "colour"]
 LOGISTIC = LogisticRegression(features=ON, target="ill")
 PROBIT = ProbitRegression(features=ON, target="ill")
 POISSON = PoissonRegression(features=ON, target="visits", prior_scale=0.3)
+NEGATIVE_BINOMIAL = NegativeBinomialRegression(features=ON, target="visits", prior_scale=0.3)
 LINEAR = LinearRegression(features=ON, target="hours", noise_scale=20.0)
 UNKNOWN_NOISE = LinearRegression(features=ON, target="hours")
 STUDENT = StudentTRegression(features=ON, target="hours", noise_scale=20.0)
@@ -58,8 +60,9 @@ def test_a_binary_family_predicts_the_probability_of_a_one(model: ModelRequest, 
     np.testing.assert_array_equal(belief.predict_mean(x[:5]), belief.predict_probability(x[:5]))
 
 
-def test_poisson_predicts_the_expected_count() -> None:
-    belief, x = _belief(POISSON, share=0.001)
+@pytest.mark.parametrize("model", [POISSON, NEGATIVE_BINOMIAL], ids=["Poisson", "negative binomial"])
+def test_a_model_of_counts_predicts_the_expected_count(model: ModelRequest) -> None:
+    belief, x = _belief(model, share=0.001)
     averaged = np.exp(_draws(belief, x)).mean(axis=0)
     np.testing.assert_allclose(belief.predict_mean(x[:5]), averaged, rtol=0.02)
 
@@ -86,6 +89,7 @@ def test_multinomial_predicts_each_class() -> None:
     ("model", "call", "sentence"),
     [
         (POISSON, "predict_probability", "no probabilities; use predict_mean, the expected count"),
+        (NEGATIVE_BINOMIAL, "predict_probability", "no probabilities; use predict_mean, the expected count"),
         (LINEAR, "predict_probability", "no probabilities; use predict_mean, the expected target"),
         (STUDENT, "predict_probability", "no probabilities; use predict_mean, the expected target"),
         (MEAN, "predict_probability", "no probabilities: it has no target"),

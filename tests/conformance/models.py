@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 from scipy.special import expit, ndtr
-from scipy.stats import norm, poisson, t
+from scipy.stats import nbinom, norm, poisson, t
 
 from app.inference.core.facts import Column
 from app.inference.core.model import Array32, Array64, Model
@@ -30,8 +30,11 @@ class ModelCase(ABC):
     bad: Column
     noise_scale: float | None = None
     degrees_of_freedom: float | None = None
+    dispersion: float | None = None
     least_single = -np.inf
     """The model's lower bound of the log-likelihood in single precision, if it has one."""
+    least_kept = 0.5
+    """Least share of the information under a bound at the root mean square."""
 
     @abstractmethod
     def outcomes(self, x: Array64, theta: Array64) -> tuple[Array64, Array64]:
@@ -41,7 +44,14 @@ class ModelCase(ABC):
         return family(self.name)
 
     def model(self) -> Model:
-        spec = ModelSpec(self.name, (), None, noise_scale=self.noise_scale, degrees_of_freedom=self.degrees_of_freedom)
+        spec = ModelSpec(
+            self.name,
+            (),
+            None,
+            noise_scale=self.noise_scale,
+            degrees_of_freedom=self.degrees_of_freedom,
+            dispersion=self.dispersion,
+        )
         return self.family().bind(spec, P, self.good)
 
     def x(self, rng: np.random.Generator, n: int = N) -> Array64:
@@ -122,6 +132,38 @@ class PoissonRegression(ModelCase):
 
     def wild_draws(self, rng: np.random.Generator) -> Array64:
         return 4 * rng.standard_normal((S, P))
+
+
+class NegativeBinomialRegression(ModelCase):
+    """Clipping residuals and subtracting their mean would keep 0.495 of the information; the most possible is 0.654."""
+
+    name, good, bad = "negative-binomial-regression", COUNT, Column("y", "integer", -1.0, 9.0)
+    alpha = 1.0
+    least_kept = 0.45
+
+    def outcomes(self, x: Array64, theta: Array64) -> tuple[Array64, Array64]:
+        """Counts up to the one beyond which there is a mass of 1e-12."""
+        k, mean = 1 / self.alpha, np.exp(x @ theta[:P])[:, None]
+        values = np.arange(np.max(nbinom.isf(1e-12, k, k / (k + mean))) + 1)
+        return values, nbinom.pmf(values, k, k / (k + mean))
+
+    def targets(self, rng: np.random.Generator, n: int) -> Array64:
+        return rng.negative_binomial(1.0, 0.25, n).astype(np.float64)
+
+    def wild_draws(self, rng: np.random.Generator) -> Array64:
+        return 4 * rng.standard_normal((S, self.model().dimension))
+
+
+class NearlyPoissonRegression(NegativeBinomialRegression):
+    dispersion = alpha = 0.01
+    least_kept = 0.5
+
+
+class OverdispersedRegression(NegativeBinomialRegression):
+    """Clipping would keep 0.332 of the information; the most possible is 0.411."""
+
+    dispersion = alpha = 5.0
+    least_kept = 0.28
 
 
 class LinearRegression(ModelCase):
@@ -211,6 +253,9 @@ CASES: tuple[ModelCase, ...] = (
     ProbitRegression(),
     MultinomialLogistic(),
     PoissonRegression(),
+    NegativeBinomialRegression(),
+    NearlyPoissonRegression(),
+    OverdispersedRegression(),
     LinearRegression(),
     LinearRegressionOfUnknownNoise(),
     StudentTRegression(),

@@ -34,6 +34,7 @@ SPECS = (
     ModelSpec("gaussian-mean", ("age", "hours", "cost"), None),
     ModelSpec("student-t-regression", REGRESSORS, "cost", noise_scale=20.0),
     ModelSpec("student-t-regression", REGRESSORS, "cost", degrees_of_freedom=8.0),
+    ModelSpec("negative-binomial-regression", REGRESSORS, "visits", dispersion=0.1),
 )
 
 

@@ -31,6 +31,7 @@ TARGETS = {
     "linear-regression": "dose",
     "student-t-regression": "dose",
     "poisson-regression": "visits",
+    "negative-binomial-regression": "visits",
     "multinomial-logistic": "group",
     "gaussian-mean": None,
 }

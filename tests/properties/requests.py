@@ -17,6 +17,7 @@ _TARGETS: dict[str, str | None] = {
     "linear-regression": "dose",
     "student-t-regression": "dose",
     "poisson-regression": "visits",
+    "negative-binomial-regression": "visits",
     "multinomial-logistic": "group",
     "gaussian-mean": None,
 }

@@ -34,6 +34,14 @@ MODELS: tuple[dict[str, Any], ...] = (
         "degrees_of_freedom": 7.0,
     },
     {"family": "poisson-regression", "features": ["hours"], "target": "age", "prior": {"scale": 1.0}},
+    {"family": "negative-binomial-regression", "features": ["hours"], "target": "age", "prior": {"scale": 1.0}},
+    {
+        "family": "negative-binomial-regression",
+        "features": ["hours"],
+        "target": "age",
+        "prior": {"scale": 1.0},
+        "dispersion": 0.3,
+    },
     {"family": "multinomial-logistic", "features": ["age"], "target": "sex", "prior": {"scale": 1.0}},
     {
         "family": "gaussian-mean",
@@ -49,12 +57,17 @@ TRANSFORMS = {
     "student-t-regression": AFFINE,
     "multinomial-logistic": {"kind": "index", "categories": ["Female", "Male"]},
 }
-DEFAULTS = {"student-t-regression": {"degrees_of_freedom": 4.0}}
+DEFAULTS = {
+    "student-t-regression": {"degrees_of_freedom": 4.0},
+    "negative-binomial-regression": {"dispersion": 1.0},
+}
 """Members that a release states if the request leaves them out."""
 LEAST = {"gaussian-mean": 1}
 
 
 STUDENT = {"family": "student-t-regression", "features": ["age"], "target": "hours"}
+
+COUNTS = {"family": "negative-binomial-regression", "features": ["hours"], "target": "age"}
 
 
 @pytest.fixture
@@ -108,6 +121,11 @@ def test_targets_are_rendered_in_their_own_units(
         ({"noise_scale": 0.0}, "/model/noise_scale"),
         ({"noise_scale": "1"}, "/model/noise_scale"),
         ({"degrees_of_freedom": 4.0}, "/model/degrees_of_freedom"),
+        ({"dispersion": 1.0}, "/model/dispersion"),
+        ({**COUNTS, "dispersion": 1e-4}, "/model/dispersion"),
+        ({**COUNTS, "dispersion": 1e4}, "/model/dispersion"),
+        ({**COUNTS, "degrees_of_freedom": 4.0}, "/model/degrees_of_freedom"),
+        ({"family": "negative-binomial-regression"}, "/model/target"),
         ({"family": "student-t-regression"}, "/model/target"),
         ({**STUDENT, "degrees_of_freedom": 0.5}, "/model/degrees_of_freedom"),
         ({**STUDENT, "degrees_of_freedom": 101}, "/model/degrees_of_freedom"),
@@ -148,3 +166,6 @@ def test_the_catalogue_states_the_requirements_of_each_model(client: httpx.Clien
     assert families["probit-regression"]["noise_scale"] == "none"
     assert families["student-t-regression"]["degrees_of_freedom"] == "optional"
     assert families["linear-regression"]["degrees_of_freedom"] == "none"
+    assert families["negative-binomial-regression"]["dispersion"] == "optional"
+    assert families["negative-binomial-regression"]["least_target"] == 0.0
+    assert families["poisson-regression"]["dispersion"] == "none"

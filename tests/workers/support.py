@@ -25,6 +25,7 @@ TARGETS: Mapping[str, str | None] = {
     "student-t-regression": "dose",
     "multinomial-logistic": "group",
     "poisson-regression": "visits",
+    "negative-binomial-regression": "visits",
     "gaussian-mean": None,
 }
 """The target column of each family."""

@@ -51,6 +51,7 @@ PAIRS = [
     ("dp-psvi", "probit-regression"),
     ("dp-psvi", "gaussian-mean"),
     ("dp-psvi-surrogate", "student-t-regression"),
+    ("dp-psvi-surrogate", "negative-binomial-regression"),
     ("dp-vi", "linear-regression"),
     ("dp-vi", "poisson-regression"),
 ]

@@ -25,7 +25,7 @@ class ModelSpec:
     """The model of a request.
 
     Families that take them: ``noise_scale`` is the scale of the noise, in the target's units. ``degrees_of_freedom`` is
-    how heavy its tails are; None: the family's default.
+    how heavy its tails are, and ``dispersion`` how much counts vary; None: the family's default.
     """
 
     family: str
@@ -34,6 +34,7 @@ class ModelSpec:
     prior: PriorSpec = PriorSpec()
     noise_scale: float | None = None
     degrees_of_freedom: float | None = None
+    dispersion: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

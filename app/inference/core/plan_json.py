@@ -8,7 +8,7 @@ from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, Planned
 from app.privacy import events
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent
 
-_LATER_SETTINGS: Final = frozenset({"degrees_of_freedom"})
+_LATER_SETTINGS: Final = frozenset({"degrees_of_freedom", "dispersion"})
 
 
 def to_json(plan: MechanismPlan) -> dict[str, Any]:

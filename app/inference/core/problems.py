@@ -28,7 +28,7 @@ def problem_for(spec: ModelSpec, facts: DeclaredFacts) -> Problem:
         InvalidRequest: the model is not valid for these facts. The error points into ``/model`` of the request.
     """
     chosen = family(spec.family)
-    chosen.check_noise(spec)
+    chosen.check_settings(spec)
     design = build(spec, facts, chosen)
     model = chosen.bind(spec, design.width, design.target)
     if model.dimension > MAX_PARAMETERS:

@@ -18,12 +18,15 @@ from app.inference.models.linear import LinearRegression, LinearRegressionOfUnkn
 from app.inference.models.location_scale import UnknownScale
 from app.inference.models.logistic import LogisticRegression
 from app.inference.models.multinomial import MultinomialLogistic
+from app.inference.models.negative_binomial import NegativeBinomialRegression
 from app.inference.models.poisson import PoissonRegression
 from app.inference.models.probit import ProbitRegression
 from app.inference.models.student_t import StudentTRegression, StudentTRegressionOfUnknownScale
 
 _LARGEST_EXPONENT = 300.0
 MOST_LOG_NOISE = 100.0
+_LEAST_REST = 0.05
+"""Least share of the largest ratio of a negative binomial score and curvature that is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +208,52 @@ class PoissonLink(_SameCurvature):
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class NegativeBinomialLink:
+    """The log link of the negative binomial model with known ``dispersion`` alpha.
+
+    It is ``f = y a - (y + 1 / alpha) log(1 + alpha mu)`` with ``mu = exp(a)``; targets are real and not negative.
+    """
+
+    labels: ClassVar[bool] = False
+    target_bounds: ClassVar[tuple[float | None, float | None] | None] = (0.0, None)
+    dispersion: float
+
+    def _compute_mean(self, a: Array64) -> tuple[Array64, Array64]:
+        """Compute ``mu`` and ``1 + alpha mu``."""
+        mean = np.exp(np.clip(a, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
+        return mean, 1 + self.dispersion * mean
+
+    def curve(self, a: Array64, y: Array64) -> Curve:
+        """Compute the derivatives at ``a``; the curvature grows with the target."""
+        mean, rest = self._compute_mean(a)
+        curvature = mean / rest * ((1 + self.dispersion * y) / rest)
+        return Curve((y - mean) / rest, curvature, curvature * (2 / rest - 1))
+
+    def slope_in_target(self, a: Array64, y: Array64) -> Array64:
+        """Return ``1 / (1 + alpha mu)``."""
+        return np.asarray(1 / self._compute_mean(a)[1])
+
+    def curvature_in_target(self, a: Array64, y: Array64) -> Array64:
+        """Return ``alpha mu / (1 + alpha mu)^2``."""
+        mean, rest = self._compute_mean(a)
+        return np.asarray(self.dispersion * mean / rest / rest)
+
+    def targets(self, a: Array64, ratio: Array64) -> Array64:
+        """Find the targets with this ratio.
+
+        They solve ``(y - mu)(1 + alpha mu) = ratio mu (1 + alpha y)``. The ratio is at least ``-(1 + alpha mu)``, at
+        ``y = 0``, and less than ``(1 + alpha mu) / (alpha mu)``.
+        """
+        mean, rest = self._compute_mean(a)
+        inverse = self.dispersion * mean / rest
+        return np.maximum(mean * (1 + ratio / rest), 0.0) / np.maximum(1 - ratio * inverse, _LEAST_REST)
+
+    def required_squares(self, mass: float) -> float | None:
+        """None: any value is allowed."""
+        return None
+
+
 def make_link(model: Model, theta: Array64, prior: Prior) -> Link:
     """Make the link of a model with one linear predictor.
 
@@ -223,6 +272,8 @@ def make_link(model: Model, theta: Array64, prior: Prior) -> Link:
             link = ProbitLink()
         case PoissonRegression():
             link = PoissonLink()
+        case NegativeBinomialRegression():
+            link = NegativeBinomialLink(model.dispersion)
         case LinearRegressionOfUnknownNoise():
             link = GaussianLink(_read_noise(model, theta) ** 2, -float(prior.gradient(theta)[-1]))
         case LinearRegression():

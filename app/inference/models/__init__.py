@@ -4,7 +4,7 @@ To add one, write a module in this package, and add its family to ``_FAMILIES``.
 """
 
 from app.errors import InvalidRequest
-from app.inference.models import gaussian, linear, logistic, multinomial, poisson, probit, student_t
+from app.inference.models import gaussian, linear, logistic, multinomial, negative_binomial, poisson, probit, student_t
 from app.inference.models.definition import Family
 
 _FAMILIES: dict[str, Family] = {
@@ -15,6 +15,7 @@ _FAMILIES: dict[str, Family] = {
         linear.FAMILY,
         student_t.FAMILY,
         poisson.FAMILY,
+        negative_binomial.FAMILY,
         multinomial.FAMILY,
         gaussian.FAMILY,
     )

@@ -14,6 +14,7 @@ ColumnType = Literal["integer", "real", "categorical", "binary"]
 EVERY_TYPE: Final[tuple[ColumnType, ...]] = ("integer", "real", "categorical", "binary")
 LEAST_NOISE, MOST_NOISE = 1e-4, 1e4
 LEAST_DEGREES, MOST_DEGREES = 1.0, 100.0
+LEAST_DISPERSION, MOST_DISPERSION = 1e-3, 1e3
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,8 @@ class Family:
     ``bind(spec, width, target)`` makes the model for a design of ``width`` columns and a declared target. ``targets``
     are the types that the target may have; if empty, the model has no target. ``least_target`` is the least declared
     lower bound of the target. ``noise_scale``: whether a request may state one. ``degrees_of_freedom``: the default
-    for Student-t noise; None: a request may not state them. ``scales_target``: whether the model takes targets scaled
-    by their bounds.
+    for Student-t noise; None: a request may not state them. ``dispersion``: the same for counts. ``scales_target``:
+    whether the model takes targets scaled by their bounds.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Family:
     intercept: bool = True
     noise_scale: bool = False
     degrees_of_freedom: float | None = None
+    dispersion: float | None = None
     scales_target: bool = False
 
     def check_target(self, column: Column) -> None:
@@ -59,25 +61,24 @@ class Family:
         scaling = read_scaling(column)
         return {"kind": "affine", "center": scaling.center, "scale": scaling.half}
 
-    def check_noise(self, spec: ModelSpec) -> None:
-        """Raise :class:`InvalidRequest` for a statement about the noise that the family does not take."""
+    def check_settings(self, spec: ModelSpec) -> None:
+        """Raise :class:`InvalidRequest` for a setting that the family does not allow."""
         if spec.noise_scale is not None and not self.noise_scale:
             raise InvalidRequest.at("/model/noise_scale", "This model has no noise scale; leave it out.")
-        degrees = spec.degrees_of_freedom
-        if degrees is None:
-            return
-        if self.degrees_of_freedom is None:
-            raise InvalidRequest.at("/model/degrees_of_freedom", "This model has no degrees of freedom; leave them out.")
-        if not LEAST_DEGREES <= degrees <= MOST_DEGREES:
-            raise InvalidRequest.at(
-                "/model/degrees_of_freedom", f"Use at least {LEAST_DEGREES:g} and at most {MOST_DEGREES:g}."
-            )
+        for name, least, most in (
+            ("degrees_of_freedom", LEAST_DEGREES, MOST_DEGREES),
+            ("dispersion", LEAST_DISPERSION, MOST_DISPERSION),
+        ):
+            value = getattr(spec, name)
+            if value is not None and getattr(self, name) is None:
+                raise InvalidRequest.at(f"/model/{name}", "This model has no such setting; leave it out.")
+            if value is not None and not least <= value <= most:
+                raise InvalidRequest.at(f"/model/{name}", f"Use at least {least:g} and at most {most:g}.")
 
     def defaults(self, spec: ModelSpec) -> dict[str, float]:
         """List the family's defaults for settings that ``spec`` leaves out."""
-        if self.degrees_of_freedom is None or spec.degrees_of_freedom is not None:
-            return {}
-        return {"degrees_of_freedom": self.degrees_of_freedom}
+        own = {"degrees_of_freedom": self.degrees_of_freedom, "dispersion": self.dispersion}
+        return {name: value for name, value in own.items() if value is not None and getattr(spec, name) is None}
 
 
 def admissible_noise(noise: float) -> float:

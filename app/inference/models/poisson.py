@@ -1,8 +1,7 @@
 """Bayesian Poisson regression with the log link, ``y ~ Poisson(exp(x'theta))``.
 
-``f = y x'theta - exp(x'theta)``. Rows are ``[x, y]``; the log-likelihood of a null row is the constant -1. Predictors
-are clipped; in the row zone, rates are from e^-20 to e^20. Pseudopoints may have any real target within the declared
-bounds.
+``f = y x'theta - exp(x'theta)``. The module :mod:`app.inference.models.counts` defines rows and the range of rates. The
+log-likelihood of a null row is the constant -1.
 """
 
 from dataclasses import dataclass
@@ -15,46 +14,26 @@ from app.inference.core.facts import Column
 from app.inference.core.model import Array32, Array64, Expansion, Model
 from app.inference.core.plan import ModelSpec
 from app.inference.models.bounded import SHRINK, bound_scores, compute_norms
+from app.inference.models.counts import MOST_SAMPLED, Counts, clip_predictors
 from app.inference.models.definition import Family
-from app.inference.models.one_predictor import OnePredictor
 from app.inference.models.poisson_law import compute_clipped_mean
 from app.inference.models.residuals import Residuals, weigh_scores
 from app.inference.models.targets import read_bounds
 from app.inference.private_zone.rowwise import zero_rows_unless
 
-_BOUNDS: Final[dict[type, float]] = {np.float32: 20.0, np.float64: 300.0}
-_MOST_SAMPLED: Final = 40.0
 _LEAST_BOUND: Final = 1e-30
 _HALF: Final = 0.5
 """Added to the variance in the scale of residuals: one event at a small rate is then not many deviations."""
 
 
 @dataclass(frozen=True, slots=True)
-class PoissonRegression(OnePredictor):
+class PoissonRegression(Counts):
     """The model for a design of ``width`` columns and a target with declared bounds."""
-
-    lower: float
-    upper: float
-
-    @property
-    def row_width(self) -> int:
-        """The design row and the target."""
-        return self.width + 1
-
-    def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
-        """Fold to ``[x, y]``, shape ``(n, p + 1)``, dtype of ``x``."""
-        return np.column_stack((x, y)).astype(x.dtype, copy=False)
-
-    def features(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Drop the target."""
-        return rows[:, : self.width]
 
     @np.errstate(all="ignore")
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Compute ``y x'theta - exp(x'theta)``, shape ``(n, S)``."""
-        predictor = np.matmul(self.features(rows), draws.T, out=out)
-        bound = _BOUNDS[predictor.dtype.type]
-        np.clip(predictor, -bound, bound, out=predictor)
+        predictor = clip_predictors(np.matmul(self.features(rows), draws.T, out=out))
         rate = np.exp(predictor)
         predictor *= rows[:, -1:]
         predictor -= rate
@@ -67,27 +46,19 @@ class PoissonRegression(OnePredictor):
 
         They are ``sum_s cotangent_s (y - exp(u'draws_s)) draws_s`` and ``sum_s cotangent_s u'draws_s``.
         """
-        predictor = u @ draws.T
-        bound = _BOUNDS[predictor.dtype.type]
-        np.clip(predictor, -bound, bound, out=predictor)
+        predictor = clip_predictors(u @ draws.T)
         return ((y[:, None] - np.exp(predictor)) * cotangent) @ draws, predictor @ cotangent
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
         """Expand ``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
         x, y = self.features(rows), rows[:, -1]
-        predictor = np.clip(x @ theta, -_BOUNDS[np.float64], _BOUNDS[np.float64])
+        predictor = clip_predictors(x @ theta)
         rate = np.exp(predictor)
         return Expansion(
             value=float(weights @ (y * predictor - rate)),
             gradient=x.T @ (weights * (y - rate)),
             information=x.T @ (x * (weights * rate)[:, None]),
         )
-
-    def _rates(self, rows: Array32, theta: Array64) -> Array32:
-        predictor = self.features(rows) @ theta.astype(np.float32)
-        np.clip(predictor, -_BOUNDS[np.float32], _BOUNDS[np.float32], out=predictor)
-        rates: Array32 = np.exp(predictor, out=predictor)
-        return rates
 
     @np.errstate(all="ignore")
     def scores(self, rows: Array32, theta: Array64) -> Array32:
@@ -137,16 +108,7 @@ class PoissonRegression(OnePredictor):
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
         """Draw counts, shape ``(n,)``; rates are clipped to e^40."""
-        return rng.poisson(np.exp(np.minimum(x @ theta, _MOST_SAMPLED))).astype(np.float64)
-
-    def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
-        """Spread targets evenly in ``log(1 + y)`` over the declared bounds, in random order."""
-        even = np.expm1(np.linspace(np.log1p(self.lower), np.log1p(self.upper), len(x)))
-        return rng.permutation(np.clip(even, self.lower, self.upper))
-
-    def target_step(self, y: Array64) -> Array64:
-        """Return ``1 + y``, which makes steps equal in ``log(1 + y)``."""
-        return 1 + y
+        return rng.poisson(np.exp(np.minimum(x @ theta, MOST_SAMPLED))).astype(np.float64)
 
 
 def _bind(_spec: ModelSpec, width: int, target: Column | None) -> Model:

@@ -99,9 +99,10 @@ class Gaussian:
     def predict_mean(self, x: Array) -> Array:
         """The posterior predictive mean of the target, ``(n,)``, for design rows ``x`` ``(n, p)``.
 
-        It has the target's units: the expected count under Poisson regression, the expected target under linear and
-        Student-t regression. These are exact for this normal distribution. Noise with 1 degree of freedom has no mean;
-        the result is then the median. Under logistic and probit regression it is the probability of a 1.
+        It has the target's units: the expected count under Poisson and negative binomial regression, the expected
+        target under linear and Student-t regression. These are exact for this normal distribution. Noise with 1 degree
+        of freedom has no mean; the result is then the median. Under logistic and probit regression it is the
+        probability of a 1.
 
         Raises ``InvalidArgument`` for a family without a mean to predict, without an ``outcome``, and if ``x`` is not a
         design matrix.

@@ -49,6 +49,18 @@ def _poisson(eta: Array, y: Array) -> tuple[Array, Array, Array]:
     return y * eta - rate, y - rate, rate
 
 
+def negative_binomial(dispersion: float) -> Curve:
+    """The curve of negative binomial counts with variance ``mean + dispersion mean²``."""
+
+    def curve(eta: Array, y: Array) -> tuple[Array, Array, Array]:
+        mean = np.exp(np.clip(eta, -300.0, 300.0))
+        rest = 1.0 + dispersion * mean
+        value = y * eta - (y + 1.0 / dispersion) * np.log1p(dispersion * mean)
+        return value, (y - mean) / rest, mean / rest * ((1.0 + dispersion * y) / rest)
+
+    return curve
+
+
 Shape = Callable[[Array], tuple[Array, Array, Array]]
 """The log density of standardised noise ``(n,)``, and its first two derivatives."""
 

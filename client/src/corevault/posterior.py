@@ -19,6 +19,7 @@ from corevault.likelihoods import (
     Shape,
     UnknownNoise,
     make_curve,
+    negative_binomial,
     normal,
     student_t,
 )
@@ -66,7 +67,7 @@ def _check_targets(model: ReleasedModel, y: Array) -> None:
     """Raises ``InvalidArgument`` for targets that are impossible under the family."""
     if model.family in {"logistic-regression", "probit-regression"} and not np.isin(y, (0.0, 1.0)).all():
         raise InvalidArgument("y must be 0 or 1.")
-    if model.family == "poisson-regression" and (y < 0).any():
+    if model.family in {"poisson-regression", "negative-binomial-regression"} and (y < 0).any():
         raise InvalidArgument("y must hold counts, which are not negative.")
     if model.family == "multinomial-logistic":
         classes = len((model.target_transform or {}).get("categories", ()))
@@ -87,6 +88,8 @@ def _likelihood(
         return OnePredictor(CURVES[model.family], x, y, weight), columns, 1
     if model.family == "gaussian-mean":
         return Mean(model.noise_scale or 1.0, x, weight), columns, 1
+    if model.family == "negative-binomial-regression" and model.dispersion is not None:
+        return OnePredictor(negative_binomial(model.dispersion), x, y, weight), columns, 1
     transform = model.target_transform or {}
     if model.family in {"linear-regression", "student-t-regression"} and transform.get("kind") == "affine":
         shape = _noise_shape(model)

@@ -66,6 +66,7 @@ def predict_mean(outcome: Outcome, mean: Array, covariance: Array, x: object) ->
 
 _INSTEAD: Final = {
     "poisson-regression": "; use predict_mean, the expected count",
+    "negative-binomial-regression": "; use predict_mean, the expected count",
     "linear-regression": "; use predict_mean, the expected target",
     "student-t-regression": "; use predict_mean, the expected target",
     "multinomial-logistic": "; use predict_probability, which has one column for each class",
@@ -84,7 +85,7 @@ def _probit(location: Array, variance: Array) -> Array:
     return probability
 
 
-def _poisson(location: Array, variance: Array) -> Array:
+def _log_link(location: Array, variance: Array) -> Array:
     rate: Array = np.exp(location + 0.5 * variance)
     return rate
 
@@ -96,7 +97,8 @@ def _linear(location: Array, variance: Array) -> Array:  # noqa: ARG001 - the me
 _Link = Callable[[Array, Array], Array]
 _PROBABILITIES: Final[Mapping[str, _Link]] = {"logistic-regression": _logistic, "probit-regression": _probit}
 _MEANS: Final[Mapping[str, _Link]] = {
-    "poisson-regression": _poisson,
+    "poisson-regression": _log_link,
+    "negative-binomial-regression": _log_link,
     "linear-regression": _linear,
     "student-t-regression": _linear,
 }

@@ -29,6 +29,7 @@ TARGETS = {
     "linear-regression": "amount",
     "student-t-regression": "amount",
     "poisson-regression": "count",
+    "negative-binomial-regression": "count",
     "multinomial-logistic": "kind",
 }
 NORMAL = PriorSpec()

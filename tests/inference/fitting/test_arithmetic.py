@@ -20,6 +20,7 @@ RNG = np.random.default_rng(8)
         ("logistic-regression", None),
         ("probit-regression", None),
         ("poisson-regression", None),
+        ("negative-binomial-regression", None),
         ("linear-regression", 0.5),
         ("linear-regression", None),
         ("student-t-regression", 0.5),

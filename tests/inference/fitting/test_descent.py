@@ -19,6 +19,7 @@ FAMILIES = [
     ("logistic-regression", None),
     ("probit-regression", None),
     ("poisson-regression", None),
+    ("negative-binomial-regression", None),
     ("linear-regression", 0.5),
     ("linear-regression", None),
     ("student-t-regression", 0.5),

@@ -21,6 +21,7 @@ ONE_PREDICTOR = [
     ("logistic-regression", None),
     ("probit-regression", None),
     ("poisson-regression", None),
+    ("negative-binomial-regression", None),
     ("linear-regression", 0.5),
     ("linear-regression", None),
     ("student-t-regression", 0.5),

@@ -37,6 +37,7 @@ class ReleasedModel(Reply):
     prior: Prior | None = None
     noise_scale: float | None = None
     degrees_of_freedom: float | None = None
+    dispersion: float | None = None
     target_transform: Mapping[str, Any] | None = None
 
 

@@ -1,0 +1,60 @@
+"""Common base of models of counts with the mean ``mu = exp(x'beta)``.
+
+Rows are ``[x, y]``. Predictors are clipped; in the row zone, means are from e^-20 to e^20. Pseudopoints may have any
+real target within the declared bounds.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.inference.core.model import Array32, Array64
+from app.inference.models.one_predictor import OnePredictor
+
+_BOUNDS: Final[dict[type, float]] = {np.float32: 20.0, np.float64: 300.0}
+MOST_SAMPLED: Final = 40.0
+"""Largest predictor of a count that is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts(OnePredictor):
+    """The part that does not depend on the distribution; the target has declared bounds."""
+
+    lower: float
+    upper: float
+
+    @property
+    def row_width(self) -> int:
+        """The design row and the target."""
+        return self.width + 1
+
+    def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
+        """Fold to ``[x, y]``, shape ``(n, p + 1)``, dtype of ``x``."""
+        return np.column_stack((x, y)).astype(x.dtype, copy=False)
+
+    def features(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Drop the target."""
+        return rows[:, : self.width]
+
+    def _rates(self, rows: Array32, theta: Array64) -> Array32:
+        """Compute the means ``mu`` ``(n,)``."""
+        rates: Array32 = clip_predictors(self.features(rows) @ theta[: self.width].astype(np.float32))
+        return np.exp(rates, out=rates)
+
+    def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
+        """Spread targets evenly in ``log(1 + y)`` over the declared bounds, in random order."""
+        even = np.expm1(np.linspace(np.log1p(self.lower), np.log1p(self.upper), len(x)))
+        return rng.permutation(np.clip(even, self.lower, self.upper))
+
+    def target_step(self, y: Array64) -> Array64:
+        """Return ``1 + y``, which makes steps equal in ``log(1 + y)``."""
+        return 1 + y
+
+
+def clip_predictors(values: NDArray[Any]) -> NDArray[Any]:
+    """Clip ``values`` in place to the range of their precision."""
+    bound = _BOUNDS[values.dtype.type]
+    np.clip(values, -bound, bound, out=values)
+    return values
