@@ -132,16 +132,16 @@ def _fill(schedule: Schedule, iterations: int) -> Schedule:
     Raises:
         InvalidRequest: no number of rounds has as many queries.
     """
-    each = 2 if schedule.asks_matrices else 1
-    fullest = schedule.openings
-    if (iterations - fullest) % each:
-        schedule = replace(schedule, tails=False) if schedule.tails_share else replace(schedule, centres=False)
-    rounds, rest = divmod(iterations - schedule.openings, each)
-    if rest or not ROUNDS.minimum <= rounds <= ROUNDS.maximum:
-        least, most = int(ROUNDS.minimum), int(ROUNDS.maximum)
-        asked = f"must be {fullest} queries, or one fewer, and {each} for each of {least} to {most} rounds"
-        raise InvalidRequest.at("/privacy/iterations", asked)
-    return replace(schedule, asked_rounds=rounds)
+    least, most = int(ROUNDS.minimum), int(ROUNDS.maximum)
+    shorter = replace(schedule, tails=False) if schedule.tails_share else replace(schedule, centres=False)
+    for each in (schedule, shorter):
+        for rounds in range(least, most + 1):
+            filled = replace(each, asked_rounds=rounds)
+            if filled.openings + len(filled.program) == iterations:
+                return filled
+    asked = f"must be {schedule.openings} queries, or one fewer, and {2 if schedule.asks_matrices else 1} for each of "
+    asked += f"{least} to {most} rounds" + (", and 2 or 3 for residuals" if schedule.unbounded else "")
+    raise InvalidRequest.at("/privacy/iterations", asked)
 
 
 def plan_queries(setup: Setup) -> tuple[PlannedQuery, ...]:
