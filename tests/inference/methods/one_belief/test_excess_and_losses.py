@@ -1,0 +1,82 @@
+"""The excess beyond a cut, and the expected losses of a score, by simulation."""
+
+import numpy as np
+import pytest
+
+from app.inference.core.model import Array64
+from app.inference.methods.one_belief.excess import Excess
+from app.inference.methods.one_belief.frame import frame_at
+from app.inference.methods.one_belief.linear_algebra import inverse_of
+from app.inference.methods.one_belief.response import respond
+from app.inference.methods.one_belief.rows import Rows
+from app.inference.methods.one_belief.score_design import design_score
+from app.inference.private_zone.queries import ExcessSum
+from support.surrogate_tables import Case
+
+
+def _rows(case: Case, count: float) -> Rows:
+    rng = np.random.default_rng(0)
+    standard = rng.standard_normal((800, case.features))
+    standard = (standard - standard.mean(axis=0)) / standard.std(axis=0)
+    draws = np.column_stack([0.4 * standard, np.ones(800)])
+    return Rows(case.problem.model, count, standard, draws, intercept=True, one_predictor=True)
+
+
+@pytest.mark.parametrize("family", ["linear-regression", "poisson-regression"])
+def test_excess_is_put_back_into_the_score(family: str) -> None:
+    """Cut scores and the gradient of the excess add up to scores without a cut.
+
+    The distribution of residuals is the same in every row, so the intercept and the predictor explain the excess.
+    """
+    case = Case(family, features=2, noise_scale=2.0)
+    model, cut, theta = case.problem.model, 1.0, np.array([0.3, -0.2, 0.4])
+    rows, rng = _rows(case, 800.0), np.random.default_rng(1)
+    scale = 0.2 if family == "linear-regression" else np.sqrt(np.exp(rows.draws @ theta) + 0.5)
+    fitted = rows.draws @ theta if family == "linear-regression" else np.exp(rows.draws @ theta)
+    y = fitted + scale * rng.choice([0.3, 4.0], 800, p=[0.9, 0.1])
+    folded = model.fold(rows.draws, y).astype(np.float32)
+    identity = np.eye(3)
+    whole = model.scores(folded, theta).astype(float).sum(axis=0)
+    inside = model.cut_scores(folded, theta, identity, 1e9, cut).astype(float).sum(axis=0)  # type: ignore[attr-defined]
+    predictor = rows.draws @ theta
+    query = ExcessSum(theta, cut, 1.5, float(predictor.mean()), 2 * float(predictor.std()), squares=0.0, clip=1e6)
+    sums = query.answer(query.sum(model, folded, np.ones(800, dtype=bool), 1))
+    excess = Excess(query, sums, variance=np.full(2, 1e-6), spread=0.0, answers=(sums,))
+    added, covariance = excess.gradient(rows, np.ones(800))
+    assert np.linalg.norm(inside - whole) > 100
+    assert np.linalg.norm(inside + added - whole) < 0.25 * np.linalg.norm(inside - whole)
+    assert (inside + added)[-1] == pytest.approx(whole[-1], abs=0.05 * abs(whole - inside)[-1])
+    assert np.linalg.eigvalsh(covariance)[0] >= -1e-9
+    half, _ = excess.gradient(rows, np.full(800, 0.5))
+    np.testing.assert_allclose(half, 0.5 * added, rtol=1e-9, atol=1e-9)
+
+
+def test_expected_losses_of_a_score_are_those_of_a_simulation() -> None:
+    """Noise and lost information, in nats of one Newton step, over labels of the model."""
+    case = Case(features=2)
+    count, sigma = 800.0, 2.0
+    rows, theta, rng = _rows(case, count), np.array([0.5, -0.4, 0.2]), np.random.default_rng(2)
+    prior, model = case.problem.prior, case.problem.model
+    frame = frame_at(rows, theta, rows.information(theta) + prior.precision(theta), prior)
+    response = respond(rng, rows, theta, frame, labels=True, cut=None)
+    design = design_score(rows, frame, response, theta, prior, sigma=sigma, misfit=0.0, per_unit=1.0)
+    transform = inverse_of(design.factor)
+    slope = rows.gram(frame.white, design.kept) + frame.prior  # of weighted scores, white
+    full, to_white = inverse_of(rows.gram(frame.white) + frame.prior), inverse_of(frame.own)
+    noise, lost = [], []
+    for _ in range(400):
+        folded = rows.folded(model.sample_targets(rng, rows.draws, theta))
+        whole = to_white @ model.scores(folded, theta).astype(float).sum(axis=0)
+        bounded = model.bounded_scores(folded, theta, transform, design.clip).astype(float).sum(axis=0)
+        drawn = sigma * design.clip * rng.standard_normal(3)
+        there = inverse_of(slope) @ to_white @ design.factor @ bounded
+        lost.append(_nats(there - full @ whole))
+        noise.append(_nats(inverse_of(slope) @ to_white @ design.factor @ drawn))
+    assert np.mean(noise) == pytest.approx(design.nats[0], rel=0.2)
+    assert np.mean(lost) == pytest.approx(design.nats[1], rel=0.5, abs=0.01)
+    assert design.nats[0] > 0.01
+
+
+def _nats(step: Array64) -> float:
+    """Half the squared length: the frame is where the information is the identity."""
+    return float(0.5 * step @ step)

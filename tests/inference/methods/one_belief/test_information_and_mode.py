@@ -1,0 +1,129 @@
+"""The filter of matrices and the mode by scores, on beliefs that are exact."""
+
+import numpy as np
+import pytest
+from scipy.optimize import root
+
+from app.inference.core.model import Array64
+from app.inference.methods.one_belief.frame import Frame, frame_at
+from app.inference.methods.one_belief.information import Filter, correct, design_matrix
+from app.inference.methods.one_belief.linear_algebra import inverse_of, raise_to
+from app.inference.methods.one_belief.regression import Score, find_mode
+from app.inference.methods.one_belief.response import respond
+from app.inference.methods.one_belief.rows import Rows
+from support.surrogate_tables import Case
+
+COUNT = 5000.0
+
+
+def _rows(case: Case, seed: int = 0) -> Rows:
+    rng = np.random.default_rng(seed)
+    standard = rng.standard_normal((600, case.features))
+    standard = (standard - standard.mean(axis=0)) / standard.std(axis=0)
+    draws = np.column_stack([0.4 * standard, np.ones(600)])
+    return Rows(case.problem.model, COUNT, standard, draws, intercept=True, one_predictor=True)
+
+
+def _frame(case: Case, rows: Rows, theta: Array64) -> Frame:
+    prior = case.problem.prior
+    return frame_at(rows, theta, rows.information(theta) + prior.precision(theta), prior)
+
+
+def test_frames_factor_is_a_root_of_the_believed_information() -> None:
+    case = Case(features=3)
+    rows, theta = _rows(case), np.array([0.5, -0.3, 0.2, 0.1])
+    believed = rows.information(theta) * 0.7 + np.diag([300.0, 0, 0, 0]) + case.problem.prior.precision(theta)
+    frame = frame_at(rows, theta, believed, case.problem.prior)
+    np.testing.assert_allclose(frame.back @ frame.back.T, believed, rtol=1e-9)
+    np.testing.assert_allclose(frame.back @ frame.forth, np.eye(4), atol=1e-9)
+
+
+@pytest.mark.parametrize("noise", [1e-9, 1e9])
+def test_matrix_without_noise_is_found_and_with_much_noise_ignored(noise: float) -> None:
+    """Without noise the answer decides; much noise leaves the belief unchanged."""
+    case = Case(features=3)
+    rows, theta, prior = _rows(case), np.zeros(4), case.problem.prior
+    frame = _frame(case, rows, theta)
+    believed = frame.back @ frame.back.T
+    change = np.eye(4) + 0.3 * np.diag([1.0, -1.0, 0.5, 0.0])
+    design = design_matrix(rows, frame, 0.01, 5, per_unit=1.0)
+    inverse = np.linalg.inv(design.root)
+    answer = design.expected + inverse @ (change - np.eye(4)) @ inverse.T
+    found, after = correct(frame, design, answer, noise, Filter(0.01))
+    expected = frame.back @ change @ frame.back.T if noise < 1 else believed
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-3)
+    assert after.variance is not None
+    assert after.variance <= 0.0101
+    np.testing.assert_allclose(raise_to(found, prior.precision(theta)), found, rtol=1e-6, atol=1e-6)
+
+
+def _population_score(case: Case, rows: Rows, theta: Array64, truth: Array64) -> Array64:
+    """The mean score of rows whose labels follow the model at ``truth``."""
+    x = rows.draws
+    if case.family == "linear-regression":
+        return np.asarray(rows.information(theta) @ (truth - theta))
+    means = [1 / (1 + np.exp(-x @ at)) for at in (truth, theta)]
+    return np.asarray(COUNT / len(x) * x.T @ (means[0] - means[1]))
+
+
+@pytest.mark.parametrize("family", ["logistic-regression", "linear-regression"])
+def test_noiseless_scores_lead_to_the_mode(family: str) -> None:
+    """The limit is the root of the score less the prior's pull."""
+    case = Case(family, features=3, noise_scale=2.0)
+    rows, prior = _rows(case), case.problem.prior
+    truth = np.array([0.4, -0.6, 0.3, 0.2])
+
+    def slope(theta: Array64) -> Array64:
+        return _population_score(case, rows, theta, truth) - prior.precision(theta) @ theta
+
+    exact = root(slope, truth, tol=1e-12).x
+    theta, scores = np.zeros(4), tuple[Score, ...]()
+    for _ in range(6):
+        frame = _frame(case, rows, theta)
+        noise = 1e-8 * frame.back @ frame.back.T
+        score = Score(theta, _population_score(case, rows, theta, truth), noise, np.ones(len(rows.draws)))
+        scores = (*scores, score)
+        mode = find_mode(rows, frame, theta, prior, scores)
+        theta = mode.mean
+    error = theta - exact
+    assert error @ rows.information(exact) @ error < 1e-2
+    assert np.linalg.eigvalsh(mode.covariance)[0] >= -1e-12
+
+
+def test_stated_covariance_of_the_mode_is_that_of_repetitions() -> None:
+    """Monte Carlo over the noise of one score at the true parameter."""
+    case = Case("linear-regression", features=2, noise_scale=2.0)
+    rows, prior, rng = _rows(case), case.problem.prior, np.random.default_rng(3)
+    truth = np.array([0.4, -0.6, 0.3])
+    frame = _frame(case, rows, truth)
+    factor = 2.0 * frame.back
+    found, stated = [], []
+    pull = prior.precision(truth) @ truth
+    for _ in range(200):
+        gradient = pull + factor @ rng.standard_normal(3)
+        score = Score(truth, gradient, factor @ factor.T, np.ones(len(rows.draws)))
+        mode = find_mode(rows, frame, truth, prior, (score,))
+        found.append(frame.back.T @ (mode.mean - truth))
+        stated.append(np.trace(frame.back.T @ mode.covariance @ frame.back))
+    spread = float(np.square(found).sum(axis=1).mean())
+    assert np.mean(stated) == pytest.approx(spread, rel=0.25)
+    assert np.mean(stated) == pytest.approx(3 * 4, rel=0.1)
+
+
+@pytest.mark.parametrize("family", ["logistic-regression", "probit-regression"])
+def test_shares_of_scores_are_those_of_a_simulation(family: str) -> None:
+    """Each draw's share of its score, for three bounds."""
+    case = Case(family, features=2)
+    rows, theta = _rows(case), np.array([0.5, -0.4, 0.1])
+    frame, rng = _frame(case, rows, theta), np.random.default_rng(4)
+    response = respond(rng, rows, theta, frame, labels=True, cut=None)
+    transform = inverse_of(frame.own)
+    length = np.sqrt(np.square(frame.white).sum(axis=(1, 2)))
+    for clip in (0.3 * np.median(length), np.median(length), 10 * np.median(length)):
+        folded = rows.folded(rows.model.sample_targets(rng, rows.draws, theta))
+        scores = rows.model.scores(folded, theta) @ transform.T
+        bounded = rows.model.bounded_scores(folded, theta, transform, float(clip))
+        exact = np.vecdot(bounded, scores) / np.vecdot(scores, scores)
+        error = np.abs(response.share(clip / length) - exact)
+        assert error.max() < 0.085  # of linear interpolation at the kink of min(1, x), on this grid
+        assert error.mean() < 0.03

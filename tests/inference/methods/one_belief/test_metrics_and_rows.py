@@ -1,0 +1,83 @@
+"""Metrics of queries and moments of drawn rows, by their definitions."""
+
+import numpy as np
+import pytest
+
+from app.inference.core.model import Array64
+from app.inference.methods.one_belief.metrics import lewis_metric, squared_lengths
+from app.inference.methods.one_belief.openings import leave_reference
+from app.inference.methods.one_belief.rows import colour
+
+
+def _factors(seed: int) -> Array64:
+    rng = np.random.default_rng(seed)
+    return np.asarray(rng.standard_t(3, (500, 1, 4)) * np.array([1.0, 2.0, 0.5, 1.0]))
+
+
+def test_metric_of_power_two_is_the_gram_matrix() -> None:
+    """Up to a ridge of a thousandth of the trace; the trace is D."""
+    factors = _factors(0)
+    flat = factors[:, 0]
+    gram = flat.T @ flat / 500
+    gram += 1e-3 * np.trace(gram) / 4 * np.eye(4)
+    np.testing.assert_allclose(lewis_metric(factors, 2.0), 4 * gram / np.trace(gram), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("power", [2.0, 2.6, 3.2])
+def test_metric_has_trace_d_and_longer_rows_weigh_more(power: float) -> None:
+    """The longest row gets shorter in the metric as the power grows."""
+    factors = _factors(1)
+    metric = lewis_metric(factors, power)
+    assert np.trace(metric) == pytest.approx(4)
+    np.testing.assert_allclose(metric, metric.T, atol=1e-12)
+    assert np.linalg.eigvalsh(metric)[0] > 0
+
+    def longest(of: Array64) -> float:
+        lengths = squared_lengths(factors, of)
+        return float(lengths.max() / np.median(lengths))
+
+    if power > 2:
+        assert longest(metric) < longest(lewis_metric(factors, 2.0))
+
+
+def test_squared_lengths_are_mahalanobis_lengths() -> None:
+    factors, metric = _factors(2).reshape(250, 2, 4), np.diag([1.0, 4.0, 9.0, 16.0])
+    expected = (np.square(factors) / np.array([1.0, 4.0, 9.0, 16.0])).sum(axis=(1, 2))
+    np.testing.assert_allclose(squared_lengths(factors, metric), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_coloured_draws_have_the_requested_moments(intercept: bool) -> None:
+    rng = np.random.default_rng(3)
+    standard = rng.exponential(size=(400, 3))
+    standard = (standard - standard.mean(axis=0)) / standard.std(axis=0)
+    root = rng.standard_normal((3, 3))
+    mean, covariance = np.array([0.3, -0.2, 5.0]), root @ root.T + 0.1 * np.eye(3)
+    draws = colour(standard, mean, covariance, intercept=intercept)
+    assert draws.shape == (400, 3 + intercept)
+    np.testing.assert_allclose(draws[:, :3].mean(axis=0), mean, atol=1e-9)
+    np.testing.assert_allclose(np.cov(draws[:, :3].T, bias=True), covariance, rtol=1e-6, atol=1e-8)
+    if intercept:
+        assert np.all(draws[:, -1] == 1)
+
+
+def test_colour_changes_nothing_if_the_moments_agree() -> None:
+    """The optimal transport between equal laws is the identity, so marginal laws stay."""
+    rng = np.random.default_rng(4)
+    standard = np.sign(rng.standard_normal((300, 2))) + rng.standard_normal((300, 1))
+    standard = (standard - standard.mean(axis=0)) / standard.std(axis=0)
+    draws = colour(standard, np.zeros(2), standard.T @ standard / 300, intercept=False)
+    np.testing.assert_allclose(draws, standard, atol=1e-8)
+
+
+def test_shares_leave_room_for_the_level_without_an_indicator() -> None:
+    """Shares below their error are raised to it; together they are at most 1 less that."""
+    np.testing.assert_allclose(leave_reference(np.array([0.2, 0.3]), 0.01), [0.2, 0.3])
+    raised = leave_reference(np.array([-0.1, 0.0, 0.4]), 0.05)
+    np.testing.assert_allclose(raised, [0.05, 0.05, 0.4])
+    full = leave_reference(np.array([0.7, 0.5]), 0.05)
+    assert full.sum() == pytest.approx(0.95)
+    assert full[0] / full[1] == pytest.approx(1.4)
+    vague = leave_reference(np.array([0.0, 0.0, 0.0]), 1e9)
+    assert np.all(vague > 0)
+    assert vague.sum() < 1

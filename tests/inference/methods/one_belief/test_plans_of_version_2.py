@@ -1,0 +1,146 @@
+"""Version 2 of the surrogate: its plans, their price, and stored plans."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.errors import InvalidRequest
+from app.inference.core import plan_json
+from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
+from app.inference.methods.surrogate.planning import OtherVersion
+from app.inference.registry import method, private_method
+from app.privacy.events import GaussianEvent, flatten
+from support.surrogate_tables import FAMILIES, METHOD, Case
+
+EVERY_FAMILY = pytest.mark.parametrize("family", FAMILIES)
+EVERY_NOISE = pytest.mark.parametrize("sigma", [0.2, 3.0, 30.0, 1000.0])
+
+
+def _init(plan: MechanismPlan, case: Case) -> None:
+    private_method(METHOD).init(plan, case.facts, np.random.default_rng(0))
+
+
+@EVERY_FAMILY
+@EVERY_NOISE
+def test_composed_price_equals_that_of_one_gaussian(family: str, sigma: float) -> None:
+    """W4: precisions of Gaussians add up to that of one with ``sigma``."""
+    for features in (1, 4):
+        plan = Case(family, features=features).plan(sigma, version=2)
+        events = flatten(plan.events)
+        precision = 0.0
+        for event, count in events:
+            assert isinstance(event, GaussianEvent)
+            precision += count / event.noise_multiplier**2
+        assert precision == pytest.approx(sigma**-2, rel=1e-9)
+        assert plan.mechanism is not None
+        assert plan.mechanism.noise_multiplier == sigma
+
+
+@EVERY_FAMILY
+@EVERY_NOISE
+def test_plan_states_its_version_and_is_the_same_again(family: str, sigma: float) -> None:
+    """W13: from the request and declared facts alone; also after storage."""
+    case = Case(family, features=3)
+    plan = case.plan(sigma, version=2)
+    assert plan == case.plan(sigma, version=2)
+    assert plan.parameters["version"] == 2
+    assert plan.clipping.startswith("Version 2.")
+    stored = plan_json.from_json(json.loads(json.dumps(plan_json.to_json(plan))))
+    assert stored == plan
+    _init(stored, case)
+    quoted = method(METHOD).plan(PlanRequest(METHOD, 12, case.spec, {"version": 2}, plan.mechanism), case.facts)
+    assert quoted == plan
+
+
+def test_first_version_is_the_default() -> None:
+    case = Case(features=3)
+    assert case.plan(3.0) == case.plan(3.0, version=1)
+    assert "version" not in case.plan(3.0).parameters
+    assert case.plan(3.0) != case.plan(3.0, version=2)
+
+
+@pytest.mark.parametrize("version", [0, 3, 1.5, "2", True])
+def test_other_versions_are_refused(version: object) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        Case(features=3).plan(3.0, version=version)
+    assert caught.value.faults[0].pointer == "/parameters/version"
+
+
+@pytest.mark.parametrize("family", ["logistic-regression", "linear-regression", "gaussian-mean"])
+def test_w4_stored_plan_of_other_words_or_noise_is_refused(family: str) -> None:
+    """Otherwise its certificate or its price would be wrong."""
+    case = Case(family, features=3)
+    plan = case.plan(20.0, version=2)
+    last = plan.queries[-1]
+    quiet = replace(last, event=GaussianEvent(0.9 * last.event.noise_multiplier))
+    for other in (
+        replace(plan, clipping=plan.clipping.replace("C = 1.", "C = 2.")),
+        replace(plan, queries=plan.queries[:-1]),
+        replace(plan, queries=(*plan.queries, last)),
+        replace(plan, queries=(*plan.queries[:-1], replace(last, length=last.length + 1))),
+        replace(plan, queries=(*plan.queries[:-1], quiet)),
+        replace(plan, queries=plan.queries[::-1]),
+        replace(plan, clipping=case.plan(20.0).clipping),
+    ):
+        assert other != plan
+        with pytest.raises(OtherVersion):
+            _init(other, case)
+    _init(plan, case)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_w4_plan_of_the_other_version_is_refused(version: int) -> None:
+    case = Case(features=3)
+    plan = case.plan(20.0, version=version)
+    with pytest.raises((OtherVersion, KeyError)):
+        _init(replace(plan, parameters={**plan.parameters, "version": 3 - version}), case)
+
+
+@EVERY_FAMILY
+@EVERY_NOISE
+def test_shortened_plan_keeps_each_kind_of_query(family: str, sigma: float) -> None:
+    """A dry run asks every kind that the run asks."""
+    case = Case(family, features=3)
+    plan = case.plan(sigma, 40, version=2)
+    short = private_method(METHOD).shorten(plan, case.facts)
+    assert {query.kind for query in short.queries} == {query.kind for query in plan.queries}
+    assert short.parameters["version"] == 2
+    assert short.parameters["rounds"] == 2
+    assert short.size <= plan.size
+    assert short.steps == len(short.queries) <= plan.steps
+    _init(short, case)
+
+
+@pytest.mark.parametrize(
+    ("family", "kinds"),
+    [
+        ("logistic-regression", {"bounded_score_sum"}),
+        ("linear-regression", {"cut_score_sum", "residual_histogram", "excess_sum"}),
+        ("poisson-regression", {"cut_score_sum", "residual_histogram", "excess_sum"}),
+        ("gaussian-mean", {"bounded_score_sum"}),
+    ],
+)
+def test_residuals_are_asked_where_no_bound_is_natural(family: str, kinds: set[str]) -> None:
+    planned = {query.kind for query in Case(family).plan(3.0, version=2).queries}
+    every = {"bounded_score_sum", "cut_score_sum", "residual_histogram", "excess_sum"}
+    assert planned & every == kinds
+
+
+@pytest.mark.parametrize("family", ["logistic-regression", "linear-regression", "poisson-regression", "gaussian-mean"])
+@pytest.mark.parametrize("sigma", [0.5, 30.0, 3000.0])
+def test_stated_number_of_queries_is_planned_or_refused(family: str, sigma: float) -> None:
+    """W4: the plan's mechanism is the one that the request states."""
+    case, planned = Case(family, features=3), 0
+    for iterations in range(1, 32):
+        request = PlanRequest(METHOD, 12, case.spec, {"version": 2}, Mechanism(sigma, 1.0, iterations))
+        try:
+            plan = method(METHOD).plan(request, case.facts)
+        except InvalidRequest:
+            continue
+        planned += 1
+        assert plan.mechanism == request.mechanism
+        assert plan.steps == len(plan.queries) == iterations
+        _init(plan, case)
+    assert planned >= 20
