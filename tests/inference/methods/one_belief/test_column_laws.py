@@ -1,4 +1,4 @@
-"""Marginal laws of columns: the one that the posterior prefers, and its draws."""
+"""Marginal laws of columns: their posterior, and draws from it."""
 
 import numpy as np
 import pytest

@@ -24,7 +24,7 @@ def _rows(case: Case, count: float) -> Rows:
 
 @pytest.mark.parametrize("family", ["linear-regression", "poisson-regression"])
 def test_excess_is_put_back_into_the_score(family: str) -> None:
-    """Cut scores and the gradient of the excess add up to scores without a cut.
+    """Cut scores and the excess add up to scores without a cut.
 
     The distribution of residuals is the same in every row, so the intercept and the predictor explain the excess.
     """
@@ -52,7 +52,7 @@ def test_excess_is_put_back_into_the_score(family: str) -> None:
 
 
 def test_expected_losses_of_a_score_are_those_of_a_simulation() -> None:
-    """Noise and lost information, in nats of one Newton step, over labels of the model."""
+    """Noise and lost information, in nats of one Newton step."""
     case = Case(features=2)
     count, sigma = 800.0, 2.0
     rows, theta, rng = _rows(case, count), np.array([0.5, -0.4, 0.2]), np.random.default_rng(2)

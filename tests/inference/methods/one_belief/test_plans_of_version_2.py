@@ -131,7 +131,7 @@ def test_residuals_are_asked_where_no_bound_is_natural(family: str, kinds: set[s
 @pytest.mark.parametrize("family", ["logistic-regression", "linear-regression", "poisson-regression", "gaussian-mean"])
 @pytest.mark.parametrize("sigma", [0.5, 30.0, 3000.0])
 def test_stated_number_of_queries_is_planned_or_refused(family: str, sigma: float) -> None:
-    """W4: the plan's mechanism is the one that the request states."""
+    """W4: the plan has the mechanism of the request."""
     case, planned = Case(family, features=3), 0
     for iterations in range(1, 32):
         request = PlanRequest(METHOD, 12, case.spec, {"version": 2}, Mechanism(sigma, 1.0, iterations))
