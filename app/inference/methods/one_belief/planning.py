@@ -139,8 +139,8 @@ def _fill(schedule: Schedule, iterations: int) -> Schedule:
             filled = replace(each, asked_rounds=rounds)
             if filled.openings + len(filled.program) == iterations:
                 return filled
-    asked = f"must be {schedule.openings} queries, or one fewer, and {2 if schedule.asks_matrices else 1} for each of "
-    asked += f"{least} to {most} rounds" + (", and 2 or 3 for residuals" if schedule.unbounded else "")
+    asked = f"Use {schedule.openings} queries, or one fewer, and {2 if schedule.asks_matrices else 1} for each of "
+    asked += f"{least} to {most} rounds" + (", and 2 or 3 for residuals." if schedule.unbounded else ".")
     raise InvalidRequest.at("/privacy/iterations", asked)
 
 
