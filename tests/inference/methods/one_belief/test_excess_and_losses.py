@@ -65,7 +65,7 @@ def test_expected_losses_of_a_score_are_those_of_a_simulation() -> None:
     full, to_white = inverse_of(rows.gram(frame.white) + frame.prior), inverse_of(frame.own)
     noise, lost = [], []
     for _ in range(400):
-        folded = rows.folded(model.sample_targets(rng, rows.draws, theta))
+        folded = rows.fold(model.sample_targets(rng, rows.draws, theta))
         whole = to_white @ model.scores(folded, theta).astype(float).sum(axis=0)
         bounded = model.bounded_scores(folded, theta, transform, design.clip).astype(float).sum(axis=0)
         drawn = sigma * design.clip * rng.standard_normal(3)

@@ -120,7 +120,7 @@ def test_shares_of_scores_are_those_of_a_simulation(family: str) -> None:
     transform = inverse_of(frame.own)
     length = np.sqrt(np.square(frame.white).sum(axis=(1, 2)))
     for clip in (0.3 * np.median(length), np.median(length), 10 * np.median(length)):
-        folded = rows.folded(rows.model.sample_targets(rng, rows.draws, theta))
+        folded = rows.fold(rows.model.sample_targets(rng, rows.draws, theta))
         scores = rows.model.scores(folded, theta) @ transform.T
         bounded = rows.model.bounded_scores(folded, theta, transform, float(clip))
         exact = np.vecdot(bounded, scores) / np.vecdot(scores, scores)
