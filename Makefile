@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS := 1
 # Processes that tests start would otherwise compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= auto
-WAITING_WORKERS ?= 6
+WAITING_WORKERS ?= 4
 
 .DEFAULT_GOAL := help
 .PHONY: help install lint lint-style lint-imports lint-prose lint-types check test test-services on-services coverage contract demo adult bench presence-bench reads-bench quality quality-checks papers private-table unseen breadth trust reliability compare scaling out-of-core faults requests recovery race upload-bench lock format clean ledger-bench
@@ -53,9 +53,11 @@ ifeq ($(shell [ "$(ROOM)" -ge 8 ] 2> /dev/null && echo yes),yes)
 check test test-services on-services coverage: export TMPDIR := /dev/shm
 endif
 
-# Tests that compute share the cores; tests of processes mostly wait, and share whole files: an installation each.
+# Tests that compute share the cores. Tests of processes mostly wait; files are sorted so that long ones start first, and
+# plugins that these tests do not use are left out.
 COMPUTING := $(BIN)/pytest -n $(WORKERS) --dist worksteal
-WAITING := $(BIN)/pytest -n $(WAITING_WORKERS) --dist loadfile $(shell grep -rlF mark.process tests --include='test_*.py')
+WAITING := $(BIN)/pytest -n $(WAITING_WORKERS) --dist loadfile --no-loadscope-reorder -p no:schemathesis -p no:hypothesispytest \
+	$(shell grep -rlF mark.process tests --include='test_*.py' | sort -r)
 
 check: lint ## Lint, and the fast tests: no database, no process, nothing slow
 	$(COMPUTING) -m "not (backend or sqlite or services or process or slow or quality)"

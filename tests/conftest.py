@@ -11,11 +11,13 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import httpx
 import pytest
 from fastapi import FastAPI
+from xdist.scheduler import LoadFileScheduling
 
 from app.db import Database, make_engine
 from app.db.migrations import upgrade
@@ -52,6 +54,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "backend" in getattr(item, "fixturenames", ()):
             item.add_marker("backend")
+
+
+class SharedScheduling(LoadFileScheduling):  # type: ignore[misc]  # pytest-xdist has no types
+    """Keeps files whole, and all end-to-end tests that share an installation together."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        is_shared = file.startswith("tests/e2e/") and not file.endswith("test_canaries.py")
+        return "tests/e2e" if is_shared else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedScheduling | None:
+    return SharedScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -1,4 +1,7 @@
-"""One running service for all end-to-end tests, because starting one takes seconds."""
+"""One running service for all end-to-end tests, because starting one takes seconds.
+
+The scheduler in tests/conftest.py keeps these tests in one process.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
