@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from app.inference.core.model import Array64
+from app.inference.methods.one_belief.linear_algebra import invert
 from app.inference.methods.one_belief.rows import Rows
 from app.inference.methods.one_belief.tuning import TUNING
 from app.inference.models.residuals import require_residuals
@@ -207,7 +208,7 @@ class Excess:
         gram = each * (basis * scale[:, None]).T @ basis + 1e-9 * np.eye(2)
         weighted = rows.draws * (kept * scale)[:, None]
         back = np.zeros((size, len(self.sums)))
-        back[:width, :2] = query.scale * each * weighted.T @ basis @ np.linalg.inv(gram)
+        back[:width, :2] = query.scale * each * weighted.T @ basis @ invert(gram)
         if query.squares:
             back[-1, 2] = float(kept.mean()) / query.squares
         covariance = (back * self.variance) @ back.T

@@ -43,13 +43,15 @@ def factor_of(matrix: Array64) -> Array64:
     return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
 
 
-def inverse_of(matrix: Array64) -> Array64:
-    """Compute the inverse ``(D, D)``.
+def invert(matrix: Array64) -> Array64:
+    """Compute the inverse ``(D, D)``, or the pseudoinverse of a matrix that is singular in double precision.
 
-    Raises:
-        numpy.linalg.LinAlgError: ``matrix`` is singular.
+    Declarations and answers of all magnitudes must give a release, so no finite matrix is refused.
     """
-    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+    try:
+        return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.pinv(matrix), dtype=np.float64)
 
 
 def solve_lower(factor: Array64, right: Array64) -> Array64:

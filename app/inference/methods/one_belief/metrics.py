@@ -8,6 +8,7 @@ least ellipsoid gives all rows similar lengths. Lewis weights make metrics betwe
 import numpy as np
 
 from app.inference.core.model import Array64
+from app.inference.methods.one_belief.linear_algebra import invert
 
 _SWEEPS = 6
 """Iterations of the fixed point; queries need no exact weights."""
@@ -47,4 +48,4 @@ def squared_lengths(factors: Array64, metric: Array64) -> Array64:
     """
     size = factors.shape[2]
     flat = factors.reshape(-1, size)
-    return np.asarray(np.vecdot(flat @ np.linalg.inv(metric), flat).reshape(len(factors), -1).sum(axis=1))
+    return np.asarray(np.vecdot(flat @ invert(metric), flat).reshape(len(factors), -1).sum(axis=1))

@@ -24,10 +24,12 @@ from app.inference.core.model import Array64
 from app.inference.core.priors import Prior
 from app.inference.methods.one_belief.excess import Excess
 from app.inference.methods.one_belief.frame import Frame
-from app.inference.methods.one_belief.linear_algebra import symmetric
+from app.inference.methods.one_belief.linear_algebra import invert, symmetric
 from app.inference.methods.one_belief.rows import Rows
 from app.inference.methods.one_belief.tuning import TUNING
 
+_LEAST_PRECISION = 1e-12
+"""Least eigenvalue of the prior's precision, in posterior precisions."""
 _SOFT_PRIOR = 0.03
 """Part of the prior's precision that keeps estimates finite in directions without information."""
 _JITTER = 1e-9
@@ -140,27 +142,27 @@ def _convert(rows: Rows, frame: Frame, goal: Array64, prior: Prior, scores: Sequ
     """
     size, forth, identity = len(goal), frame.forth, np.eye(len(goal))
     precision = forth @ prior.precision(goal) @ forth.T
-    to_white = np.linalg.inv(frame.own)
+    to_white = invert(frame.own)
     soft = _SOFT_PRIOR * frame.prior
 
     def white(factors: Array64) -> Array64:
         return np.asarray((factors.reshape(-1, size) @ to_white.T).reshape(factors.shape))
 
     there = white(rows.factors(goal))
-    inverse = np.linalg.inv(rows.gram(there) + soft)
+    inverse = invert(rows.gram(there) + soft)
     inverse_slopes, means = [], []
     for score in scores:
         secant = rows.gram(white(rows.path_factors(score.theta, goal)), score.kept) + soft
         # The draws give the ratio of the secant to the information; the belief, the information: I - precision.
         slope = secant @ inverse @ (identity - precision)
         pulled = (rows.gram(there, score.kept) + soft) @ inverse @ precision
-        back = np.linalg.inv(slope + pulled)
+        back = invert(slope + pulled)
         means.append(back @ (forth @ score.gradient + slope @ (frame.back.T @ score.theta)))
         inverse_slopes.append(back)
     precisions = []
     for score, back in zip(scores, inverse_slopes, strict=True):
         covariance = symmetric(back @ forth @ score.noise @ forth.T @ back.T)
-        precisions.append(np.linalg.inv(covariance + _JITTER * np.trace(covariance) / size * identity))
+        precisions.append(invert(covariance + _JITTER * np.trace(covariance) / size * identity))
     _, axes = np.linalg.eigh(symmetric(np.sum(precisions, axis=0)))
     sides = [axes.T @ back for back in inverse_slopes]
     noise = np.array(
@@ -214,7 +216,7 @@ class _Average:
 def _average(means: Array64, covariance: Array64) -> _Average:
     """Average ``means`` ``(D, K)`` with errors of ``covariance`` ``(D, K, K)``."""
     scale = np.trace(covariance, axis1=1, axis2=2)[:, None, None]
-    inverse = np.linalg.inv(covariance + _JITTER * scale * np.eye(means.shape[1]))
+    inverse = invert(covariance + _JITTER * scale * np.eye(means.shape[1]))
     total = inverse.sum(axis=(1, 2))
     weights = inverse.sum(axis=2) / total[:, None]
     mean = np.vecdot(weights, means)
@@ -279,8 +281,8 @@ def _shrink(mean: Array64, variance: Array64, precision: Array64, vague: float) 
     Returns:
         The mean ``(D,)`` and the covariance of its error ``(D, D)``.
     """
-    values, vectors = np.linalg.eigh(np.linalg.inv(symmetric(precision)) - np.eye(len(mean)))
-    deviation = np.sqrt(np.maximum(values, 1e-9))
+    values, vectors = np.linalg.eigh(symmetric(precision))
+    deviation = np.sqrt(np.maximum(1 / np.maximum(values, _LEAST_PRECISION) - 1, 1e-9))
     root, inverse = (vectors * deviation) @ vectors.T, (vectors / deviation) @ vectors.T
     noise, axes = np.linalg.eigh(symmetric((inverse * variance) @ inverse.T))
     seen = axes.T @ inverse @ mean

@@ -14,6 +14,7 @@ from app.inference.core.model import Array64
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade, Pseudocoreset, judge
 from app.inference.fitting.fit import fit_points
+from app.inference.methods.one_belief.linear_algebra import invert
 from app.inference.methods.one_belief.state import Result, Search
 from app.inference.methods.one_belief.tuning import TUNING
 from app.inference.post.diagnostics import round_stated, stated_by_parameter
@@ -110,7 +111,7 @@ def _diagnose(result: Result, doubt: _Doubt, *, trusted: bool) -> dict[str, Any]
     search, points = result.search, result.points
     setup, mode, total = search.setup, search.mode, float(points.weight.sum())
     assert mode is not None
-    posterior = np.linalg.inv(search.information).diagonal()
+    posterior = invert(search.information).diagonal()
     moved = np.sqrt(np.maximum(doubt.covariance.diagonal(), 0) / posterior)
     return {
         "trusted": trusted,

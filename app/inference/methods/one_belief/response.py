@@ -11,7 +11,7 @@ import numpy as np
 
 from app.inference.core.model import Array64
 from app.inference.methods.one_belief.frame import Frame
-from app.inference.methods.one_belief.linear_algebra import inverse_of
+from app.inference.methods.one_belief.linear_algebra import invert
 from app.inference.methods.one_belief.rows import Rows
 from app.inference.methods.one_belief.tuning import TUNING
 from app.inference.models.residuals import require_residuals
@@ -61,7 +61,7 @@ def respond(
         cut: the distance at which residuals are cut, in deviations; None: they are not cut.
     """
     times = 1 if labels else TUNING.targets
-    transform = inverse_of(frame.own)
+    transform = invert(frame.own)
     length = np.sqrt(np.square(frame.white).sum(axis=(1, 2)))
     usual = max(float(np.median(length)), 1e-30)
     whole, kept = np.zeros(len(length)), np.zeros((len(length), _STEPS))

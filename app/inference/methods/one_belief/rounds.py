@@ -19,7 +19,7 @@ from app.inference.methods.one_belief.excess import (
 )
 from app.inference.methods.one_belief.frame import carry, frame_at
 from app.inference.methods.one_belief.information import correct, design_matrix
-from app.inference.methods.one_belief.linear_algebra import inverse_of, raise_to, symmetric
+from app.inference.methods.one_belief.linear_algebra import invert, raise_to, symmetric
 from app.inference.methods.one_belief.openings import ask
 from app.inference.methods.one_belief.regression import Mode, Score, find_mode, longest_step
 from app.inference.methods.one_belief.response import respond
@@ -42,7 +42,7 @@ def ask_matrix(_rng: np.random.Generator, search: Search, oracle: Oracle, turn: 
     frame = frame_at(rows, search.theta, search.information, setup.prior)
     share = schedule.information_share
     design = design_matrix(rows, frame, schedule.noise_of(share, 1.0), schedule.rounds, per_unit=_rows_per_unit(search))
-    query = InformationSum(search.theta, inverse_of(frame.back @ design.root), design.bound)
+    query = InformationSum(search.theta, invert(frame.back @ design.root), design.bound)
     answer = ask(oracle, query, schedule, share, design.bound)
     noise = schedule.noise_of(share, design.bound)
     information, after = correct(frame, design, answer, noise, search.filter)
@@ -85,7 +85,7 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
         widest=1.0 if cut is None else max(1.0, cut**2 / 4),
     )
     share = float(schedule.score_shares[turn])
-    transform = inverse_of(design.factor)
+    transform = invert(design.factor)
     query: Query = BoundedScoreSum(theta, transform, design.clip)
     if cut is not None:
         query = CutScoreSum(theta, transform, design.clip, cut)

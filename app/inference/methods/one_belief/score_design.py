@@ -12,7 +12,7 @@ import numpy as np
 from app.inference.core.model import Array64
 from app.inference.core.priors import Prior
 from app.inference.methods.one_belief.frame import Frame
-from app.inference.methods.one_belief.linear_algebra import factor_of
+from app.inference.methods.one_belief.linear_algebra import factor_of, invert
 from app.inference.methods.one_belief.metrics import lewis_metric, squared_lengths
 from app.inference.methods.one_belief.response import Response
 from app.inference.methods.one_belief.rows import Rows
@@ -145,7 +145,7 @@ class _Losses:
         rows, white, soft = self.rows, self.frame.white, _SOFT_PRIOR * self.frame.prior
         identity = np.eye(len(self.pull))
         first, second = rows.gram(white, kept), rows.gram(white, kept**2)
-        inverse = np.linalg.inv(first + self.frame.prior)
+        inverse = invert(first + self.frame.prior)
         lost = second - first @ np.linalg.solve(self.full + _JITTER * identity, first)
         off = np.linalg.solve(first + soft + 1e-9 * identity, (self.full + soft) @ self.pull) - self.pull
         bias = inverse @ _mistake_labels(rows, self.response, kept) - self.mistaken_step

@@ -6,7 +6,7 @@ import pytest
 from app.inference.core.model import Array64
 from app.inference.methods.one_belief.excess import Excess
 from app.inference.methods.one_belief.frame import frame_at
-from app.inference.methods.one_belief.linear_algebra import inverse_of
+from app.inference.methods.one_belief.linear_algebra import invert
 from app.inference.methods.one_belief.response import respond
 from app.inference.methods.one_belief.rows import Rows
 from app.inference.methods.one_belief.score_design import design_score
@@ -60,18 +60,18 @@ def test_expected_losses_of_a_score_are_those_of_a_simulation() -> None:
     frame = frame_at(rows, theta, rows.information(theta) + prior.precision(theta), prior)
     response = respond(rng, rows, theta, frame, labels=True, cut=None)
     design = design_score(rows, frame, response, theta, prior, sigma=sigma, misfit=0.0, per_unit=1.0)
-    transform = inverse_of(design.factor)
+    transform = invert(design.factor)
     slope = rows.gram(frame.white, design.kept) + frame.prior  # of weighted scores, white
-    full, to_white = inverse_of(rows.gram(frame.white) + frame.prior), inverse_of(frame.own)
+    full, to_white = invert(rows.gram(frame.white) + frame.prior), invert(frame.own)
     noise, lost = [], []
     for _ in range(400):
         folded = rows.fold(model.sample_targets(rng, rows.draws, theta))
         whole = to_white @ model.scores(folded, theta).astype(float).sum(axis=0)
         bounded = model.bounded_scores(folded, theta, transform, design.clip).astype(float).sum(axis=0)
         drawn = sigma * design.clip * rng.standard_normal(3)
-        there = inverse_of(slope) @ to_white @ design.factor @ bounded
+        there = invert(slope) @ to_white @ design.factor @ bounded
         lost.append(_nats(there - full @ whole))
-        noise.append(_nats(inverse_of(slope) @ to_white @ design.factor @ drawn))
+        noise.append(_nats(invert(slope) @ to_white @ design.factor @ drawn))
     assert np.mean(noise) == pytest.approx(design.nats[0], rel=0.2)
     assert np.mean(lost) == pytest.approx(design.nats[1], rel=0.5, abs=0.01)
     assert design.nats[0] > 0.01

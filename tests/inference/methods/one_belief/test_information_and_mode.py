@@ -7,7 +7,7 @@ from scipy.optimize import root
 from app.inference.core.model import Array64
 from app.inference.methods.one_belief.frame import Frame, frame_at
 from app.inference.methods.one_belief.information import Filter, correct, design_matrix
-from app.inference.methods.one_belief.linear_algebra import inverse_of, raise_to
+from app.inference.methods.one_belief.linear_algebra import invert, raise_to
 from app.inference.methods.one_belief.regression import Score, find_mode
 from app.inference.methods.one_belief.response import respond
 from app.inference.methods.one_belief.rows import Rows
@@ -90,6 +90,22 @@ def test_noiseless_scores_lead_to_the_mode(family: str) -> None:
     assert np.linalg.eigvalsh(mode.covariance)[0] >= -1e-12
 
 
+def test_prior_of_no_precision_gives_a_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W14: declared scales may make a prior's precision singular in double precision."""
+    case = Case("logistic-regression", features=3)
+    rows, theta, prior = _rows(case), np.zeros(4), case.problem.prior
+    frame = _frame(case, rows, theta)
+    score = Score(theta, theta + 1e6, 1e12 * frame.back @ frame.back.T, np.ones(600))
+    monkeypatch.setattr(type(prior), "precision", lambda _self, theta: np.zeros((len(theta), len(theta))))
+    mode = find_mode(rows, frame, theta, prior, (score,))
+    assert np.all(np.isfinite(mode.mean))
+    assert np.all(np.isfinite(mode.covariance))
+
+
+def test_singular_matrices_have_a_pseudoinverse() -> None:
+    np.testing.assert_allclose(invert(np.diag([2.0, 0.0])), np.diag([0.5, 0.0]))
+
+
 def test_stated_covariance_of_the_mode_is_that_of_repetitions() -> None:
     """Monte Carlo over the noise of one score at the true parameter."""
     case = Case("linear-regression", features=2, noise_scale=2.0)
@@ -117,7 +133,7 @@ def test_shares_of_scores_are_those_of_a_simulation(family: str) -> None:
     rows, theta = _rows(case), np.array([0.5, -0.4, 0.1])
     frame, rng = _frame(case, rows, theta), np.random.default_rng(4)
     response = respond(rng, rows, theta, frame, labels=True, cut=None)
-    transform = inverse_of(frame.own)
+    transform = invert(frame.own)
     length = np.sqrt(np.square(frame.white).sum(axis=(1, 2)))
     for clip in (0.3 * np.median(length), np.median(length), 10 * np.median(length)):
         folded = rows.fold(rows.model.sample_targets(rng, rows.draws, theta))
