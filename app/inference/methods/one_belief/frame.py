@@ -10,7 +10,7 @@ import numpy as np
 
 from app.inference.core.model import Array64
 from app.inference.core.priors import Prior
-from app.inference.methods.one_belief.linear_algebra import factor_of, solve_lower, whiten
+from app.inference.methods.one_belief.linear_algebra import factorise, solve_lower, whiten
 from app.inference.methods.one_belief.rows import Rows
 from app.inference.methods.one_belief.tuning import TUNING
 
@@ -65,7 +65,7 @@ def frame_at(rows: Rows, theta: Array64, information: Array64, prior: Prior) -> 
         numpy.linalg.LinAlgError: the draws' information is not positive definite.
     """
     precision, factors = prior.precision(theta), rows.factors(theta)
-    own = factor_of(rows.gram(factors) + precision)
+    own = factorise(rows.gram(factors) + precision)
     size = len(own)
     white = solve_lower(own, factors.reshape(-1, size).T).T.reshape(factors.shape)
     values, axes = np.linalg.eigh(whiten(information, own))
@@ -81,7 +81,7 @@ def carry(rows: Rows, information: Array64, start: Array64, end: Array64, prior:
     congruence, by ``L A^(1/2) L^-1``, is applied to the belief's. :attr:`Tuning.most_change` limits the eigenvalues
     of A.
     """
-    own = factor_of(rows.information(start) + prior.precision(start))
+    own = factorise(rows.information(start) + prior.precision(start))
     values, axes = np.linalg.eigh(whiten(rows.information(end) + prior.precision(end), own))
     root = np.sqrt(np.clip(values, *TUNING.most_change))
     change = own @ (axes * root) @ axes.T @ solve_lower(own, np.eye(len(own)))

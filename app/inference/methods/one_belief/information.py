@@ -10,7 +10,7 @@ import numpy as np
 
 from app.inference.core.model import Array64
 from app.inference.methods.one_belief.frame import Frame
-from app.inference.methods.one_belief.linear_algebra import factor_of, invert, symmetric
+from app.inference.methods.one_belief.linear_algebra import factorise, invert, symmetric
 from app.inference.methods.one_belief.metrics import lewis_metric, squared_lengths
 from app.inference.methods.one_belief.rows import Rows
 from app.inference.methods.one_belief.tuning import TUNING
@@ -60,7 +60,7 @@ def design_matrix(rows: Rows, frame: Frame, sigma: float, rounds: int, *, per_un
                 best, chosen = loss, (metric, bound, clipped)
     assert chosen is not None
     metric, bound, clipped = chosen
-    root = factor_of(metric)
+    root = factorise(metric)
     inverse = invert(root)
     return MatrixDesign(root, float(bound), inverse @ (clipped) @ inverse.T)
 

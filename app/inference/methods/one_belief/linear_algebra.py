@@ -5,6 +5,9 @@ import scipy
 
 from app.inference.core.model import Array64
 
+_LEAST_RATIO = 1e-12
+"""Least eigenvalue of a matrix that is raised, over the largest."""
+
 
 def symmetric(matrix: Array64) -> Array64:
     """Compute the symmetric part of ``matrix`` ``(D, D)``, which removes rounding errors."""
@@ -34,13 +37,19 @@ def whiten(matrix: Array64, factor: Array64) -> Array64:
     return symmetric(np.linalg.solve(factor, half.T))
 
 
-def factor_of(matrix: Array64) -> Array64:
+def factorise(matrix: Array64) -> Array64:
     """Compute the lower Cholesky factor ``(D, D)``.
 
-    Raises:
-        numpy.linalg.LinAlgError: ``matrix`` is not positive definite.
+    Eigenvalues that are not positive in double precision are raised, so no finite symmetric matrix is refused.
     """
-    return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
+    try:
+        return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(symmetric(matrix))
+        raised = np.maximum(values, max(_LEAST_RATIO * float(np.abs(values).max()), 1e-200))
+        # The triangular factor of a Gram matrix, by its root's QR decomposition: it exists for all of them.
+        _, upper = np.linalg.qr((vectors * np.sqrt(raised)).T)
+        return np.asarray((upper * np.where(upper.diagonal() < 0, -1.0, 1.0)[:, None]).T, dtype=np.float64)
 
 
 def invert(matrix: Array64) -> Array64:

@@ -30,6 +30,8 @@ from app.inference.methods.one_belief.tuning import TUNING
 
 _LEAST_PRECISION = 1e-12
 """Least eigenvalue of the prior's precision, in posterior precisions."""
+_FURTHEST = 1e100
+"""Largest estimate in deviations of the prior: squares are finite."""
 _SOFT_PRIOR = 0.03
 """Part of the prior's precision that keeps estimates finite in directions without information."""
 _JITTER = 1e-9
@@ -246,7 +248,7 @@ def _combine(
             )
             average = _average(estimates.means.T, covariance)
             value = average.value + _MISFIT_PENALTY * (misfit > TUNING.usual_misfit)
-            if value < best:
+            if chosen is None or value < best:  # answers of all magnitudes may have no finite value
                 best, chosen = value, (average, misfit)
     assert chosen is not None
     average, misfit = chosen
@@ -268,8 +270,9 @@ def _shrink(mean: Array64, variance: Array64, precision: Array64, vague: float) 
     """Shrink an estimate of the mode towards zero, the prior's mean.
 
     Under the prior, a mode has the covariance ``P^-1 - I`` in coordinates where the posterior's information is the
-    identity. It is the least variance of the signal here. Where the estimate is further from zero than that and noise
-    explain, the signal has the variance that is seen, as in positive-part James-Stein estimation.
+    identity. It is the unit of variance of the signal here. A few signals are larger than their prior: so along each
+    axis of the noise, the signal's law is a mixture of normal laws with variances 1, 4, 16, .... The estimate decides
+    between them.
 
     Args:
         mean: the estimate, ``(D,)``.
@@ -285,10 +288,16 @@ def _shrink(mean: Array64, variance: Array64, precision: Array64, vague: float) 
     deviation = np.sqrt(np.maximum(1 / np.maximum(values, _LEAST_PRECISION) - 1, 1e-9))
     root, inverse = (vectors * deviation) @ vectors.T, (vectors / deviation) @ vectors.T
     noise, axes = np.linalg.eigh(symmetric((inverse * variance) @ inverse.T))
-    seen = axes.T @ inverse @ mean
-    signal = np.maximum(1.0, seen**2 - noise)
-    gain = signal / (signal + np.maximum(noise, 1e-300))
-    back = root @ axes
+    seen = np.clip(axes.T @ inverse @ mean, -_FURTHEST, _FURTHEST)
+    noise, signals = np.maximum(noise, 1e-300), 4.0 ** np.arange(TUNING.signals)[:, None]
+    logs = np.arange(TUNING.signals)[:, None] * np.log(TUNING.larger_signals)
+    logs = logs - 0.5 * (np.log(signals + noise) + seen**2 / (signals + noise))
+    odds = np.exp(logs - logs.max(axis=0))
+    odds /= odds.sum(axis=0)
+    gains = signals / (signals + noise)
+    gain = (odds * gains).sum(axis=0)
     least = max(1 - TUNING.vagueness * np.sqrt(2 * vague), 0.05)
-    doubt = np.maximum(noise, 1e-300) / least**2
-    return back @ (gain * seen), symmetric((back * (signal * doubt / (signal + doubt))) @ back.T)
+    doubt = noise / least**2
+    error = (odds * (signals * doubt / (signals + doubt) + (gains - gain) ** 2 * seen**2)).sum(axis=0)
+    back = root @ axes
+    return back @ (gain * seen), symmetric((back * error) @ back.T)

@@ -12,7 +12,7 @@ import numpy as np
 from app.inference.core.model import Array64
 from app.inference.core.priors import Prior
 from app.inference.methods.one_belief.frame import Frame
-from app.inference.methods.one_belief.linear_algebra import factor_of, invert
+from app.inference.methods.one_belief.linear_algebra import factorise, invert
 from app.inference.methods.one_belief.metrics import lewis_metric, squared_lengths
 from app.inference.methods.one_belief.response import Response
 from app.inference.methods.one_belief.rows import Rows
@@ -80,7 +80,7 @@ def design_score(
                 best, chosen = float(nats.sum()), (metric, clip, kept, nats)
     assert chosen is not None
     metric, clip, kept, nats = chosen
-    return ScoreDesign(frame.back @ factor_of(metric), float(clip), kept, tuple(nats.tolist()))
+    return ScoreDesign(frame.back @ factorise(metric), float(clip), kept, tuple(nats.tolist()))
 
 
 def _list_metrics(frame: Frame, far: Array64, theta: Array64) -> Iterator[Array64]:

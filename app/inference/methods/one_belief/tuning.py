@@ -58,6 +58,8 @@ class Tuning:
     usual_misfit: float = 1e-5  # the same; assumed before the first estimate, and not penalised
     shares: tuple[float, ...] = (0.003, 0.02, 0.1, 0.4, 1.2)  # variance over squared distance; candidates, secant error
     own_error: float = 0.3  # the same; the part of a secant's error that other secants do not share
+    signals: int = 8  # laws; mixture of the parameter's law, each with 4 times the variance of the one before
+    larger_signals: float = 0.3  # odds; of a law in that mixture over the one before
     vagueness: float = 1.5  # deviations; how far the true information may be below the belief's
     sweeps: int = 2  # sweeps; regression and secants alternate
     first_step: float = 2.0  # root mean square change of linear predictors; longest first step

@@ -7,7 +7,7 @@ from scipy.optimize import root
 from app.inference.core.model import Array64
 from app.inference.methods.one_belief.frame import Frame, frame_at
 from app.inference.methods.one_belief.information import Filter, correct, design_matrix
-from app.inference.methods.one_belief.linear_algebra import invert, raise_to
+from app.inference.methods.one_belief.linear_algebra import factorise, invert, raise_to
 from app.inference.methods.one_belief.regression import Score, find_mode
 from app.inference.methods.one_belief.response import respond
 from app.inference.methods.one_belief.rows import Rows
@@ -100,6 +100,30 @@ def test_prior_of_no_precision_gives_a_mode(monkeypatch: pytest.MonkeyPatch) -> 
     mode = find_mode(rows, frame, theta, prior, (score,))
     assert np.all(np.isfinite(mode.mean))
     assert np.all(np.isfinite(mode.covariance))
+
+
+@pytest.mark.parametrize("values", [(4.0, 1.0), (4.0, 0.0), (4.0, -1e-9), (0.0, 0.0)])
+def test_matrices_with_rounding_errors_have_a_factor(values: tuple[float, float]) -> None:
+    """The factor is lower triangular, and its product is the matrix up to the raised eigenvalues."""
+    axes = np.array([[0.6, -0.8], [0.8, 0.6]])
+    matrix = (axes * values) @ axes.T
+    root = factorise(matrix)
+    assert root[0, 1] == 0
+    assert np.all(root.diagonal() > 0)
+    np.testing.assert_allclose(root @ root.T, matrix, atol=1e-8)
+
+
+def test_estimates_are_shrunk_to_the_prior_by_their_noise() -> None:
+    """Far beyond the prior, an estimate is kept; within its noise, the posterior under the prior is about right."""
+    case = Case("linear-regression", features=3, noise_scale=2.0)
+    rows, prior, theta = _rows(case), case.problem.prior, np.zeros(4)
+    frame = _frame(case, rows, theta)
+    for size, noise, least, most in [(0.1, 1e6, 0.0, 0.1), (300.0, 1e-4, 0.99, 1.01)]:
+        truth = np.full(4, size)
+        deviations = noise * frame.back @ frame.back.T
+        score = Score(theta, rows.information(theta) @ truth, deviations, np.ones(len(rows.draws)))
+        mean = find_mode(rows, frame, theta, prior, (score,)).mean
+        assert least <= np.linalg.norm(mean) / np.linalg.norm(truth) <= most
 
 
 def test_singular_matrices_have_a_pseudoinverse() -> None:
