@@ -53,7 +53,7 @@ def factorise(matrix: Array64) -> Array64:
 
 
 def invert(matrix: Array64) -> Array64:
-    """Compute the inverse ``(D, D)``, or the pseudoinverse of a matrix that is singular in double precision.
+    """Compute the inverse ``(D, D)``, or the pseudoinverse if that does not exist.
 
     Declarations and answers of all magnitudes must give a release, so no finite matrix is refused.
     """
