@@ -253,7 +253,7 @@ def _combine(
     assert chosen is not None
     average, misfit = chosen
     noise = np.vecdot(average.weights**2, estimates.noise.T)
-    mean, covariance = _shrink(average.mean, np.maximum(average.variance, noise), estimates.prior, vague)
+    mean, covariance = shrink(average.mean, np.maximum(average.variance, noise), estimates.prior, vague)
     to_parameter = frame.forth.T @ estimates.axes
     freedom = max(1, size * (len(scores) - 1))
     return Mode(
@@ -266,7 +266,7 @@ def _combine(
     )
 
 
-def _shrink(mean: Array64, variance: Array64, precision: Array64, vague: float) -> tuple[Array64, Array64]:
+def shrink(mean: Array64, variance: Array64, precision: Array64, vague: float) -> tuple[Array64, Array64]:
     """Shrink an estimate of the mode towards zero, the prior's mean.
 
     Under the prior, a mode has the covariance ``P^-1 - I`` in coordinates where the posterior's information is the

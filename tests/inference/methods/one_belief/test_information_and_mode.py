@@ -8,7 +8,7 @@ from app.inference.core.model import Array64
 from app.inference.methods.one_belief.frame import Frame, frame_at
 from app.inference.methods.one_belief.information import Filter, correct, design_matrix
 from app.inference.methods.one_belief.linear_algebra import factorise, invert, raise_to
-from app.inference.methods.one_belief.regression import Score, find_mode
+from app.inference.methods.one_belief.regression import Score, find_mode, shrink
 from app.inference.methods.one_belief.response import respond
 from app.inference.methods.one_belief.rows import Rows
 from support.surrogate_tables import Case
@@ -113,19 +113,6 @@ def test_matrices_with_rounding_errors_have_a_factor(values: tuple[float, float]
     np.testing.assert_allclose(root @ root.T, matrix, atol=1e-8)
 
 
-def test_estimates_are_shrunk_to_the_prior_by_their_noise() -> None:
-    """An estimate of little noise is kept, also far beyond the prior."""
-    case = Case("linear-regression", features=3, noise_scale=2.0)
-    rows, prior, theta = _rows(case), case.problem.prior, np.zeros(4)
-    frame = _frame(case, rows, theta)
-    for size, noise, least, most in [(0.1, 1e6, 0.0, 0.2), (300.0, 1e-4, 0.99, 1.01)]:
-        truth = np.full(4, size)
-        deviations = noise * frame.back @ frame.back.T
-        score = Score(theta, rows.information(theta) @ truth, deviations, np.ones(len(rows.draws)))
-        mean = find_mode(rows, frame, theta, prior, (score,)).mean
-        assert least <= np.linalg.norm(mean) / np.linalg.norm(truth) <= most
-
-
 def test_singular_matrices_have_a_pseudoinverse() -> None:
     np.testing.assert_allclose(invert(np.diag([2.0, 0.0])), np.diag([0.5, 0.0]))
 
@@ -167,3 +154,25 @@ def test_shares_of_scores_are_those_of_a_simulation(family: str) -> None:
         error = np.abs(response.share(clip / length) - exact)
         assert error.max() < 0.085  # of linear interpolation at the kink of min(1, x), on this grid
         assert error.mean() < 0.03
+
+
+@pytest.mark.parametrize("noise", [0.1, 1.0, 100.0])
+def test_shrunk_mode_of_the_prior_has_the_stated_error(noise: float) -> None:
+    """Half of the information is the prior's, so modes have variance 1 under it; noise of variance 100 hides them."""
+    rng, size = np.random.default_rng(4), 4
+    errors, stated = np.empty((4000, size)), np.empty((4000, size))
+    for each in range(len(errors)):
+        truth = rng.standard_normal(size)
+        seen = truth + np.sqrt(noise) * rng.standard_normal(size)
+        mean, covariance = shrink(seen, np.full(size, noise), 0.5 * np.eye(size), 0.0)
+        errors[each], stated[each] = mean - truth, covariance.diagonal()
+    squared = float(np.mean(errors**2))
+    assert squared < 2.5 * noise / (1 + noise)
+    # The stated error allows for signals beyond the prior, so it is larger than the error of modes from the prior.
+    assert 0.15 < squared / float(stated.mean()) < 1.2
+
+
+def test_mode_that_the_prior_excludes_is_kept_if_it_is_clear() -> None:
+    mean, covariance = shrink(np.array([80.0, 0.0]), np.full(2, 4.0), 0.5 * np.eye(2), 0.0)
+    np.testing.assert_allclose(mean, [80.0, 0.0], rtol=1e-2)
+    assert covariance[0, 0] == pytest.approx(4.0, rel=1e-2)
