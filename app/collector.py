@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def no_collection() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Turn the garbage collector off while modules are loaded.
 
     They consist of a million objects that live until the process ends. The collector would search them again and

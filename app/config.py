@@ -14,8 +14,8 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from app.privacy.discretisation import GREATEST_EPSILON
 from app.setting_faults import make_fault, require_pattern
-from app.vault.secret_files import UnreadableSecret, pass_on, secrets_from_files, with_password
-from app.vault.stores import below
+from app.vault.secret_files import UnreadableSecret, pass_on, read_secrets, set_password
+from app.vault.stores import make_folder_url
 
 _PREFIX = "COREVAULT_"
 _POSTGRESQL = "postgresql+psycopg"
@@ -84,12 +84,12 @@ def _below(*names: str) -> Any:
 
 
 def _area(name: str) -> Any:
-    return Field(default_factory=lambda data: below(data["storage_url"], name))
+    return Field(default_factory=lambda data: make_folder_url(data["storage_url"], name))
 
 
 def _from_files() -> dict[str, Any]:
     try:
-        return dict(secrets_from_files(_PREFIX, SECRETS))
+        return dict(read_secrets(_PREFIX, SECRETS))
     except UnreadableSecret as error:
         fault = make_fault("must be the path of a readable file, and the secret itself must not be set")
         raise ValidationError.from_exception_data(
@@ -237,7 +237,7 @@ class Settings(BaseSettings):
     @classmethod
     def _insert_password(cls, url: str, info: ValidationInfo) -> str:
         try:
-            return with_password(url, info.data.get(str(info.field_name).replace("_url", "_password")))
+            return set_password(url, info.data.get(str(info.field_name).replace("_url", "_password")))
         except ValueError:
             raise make_fault("must be a URL") from None
 

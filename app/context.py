@@ -33,7 +33,7 @@ class RequestContext:
 _current: ContextVar[RequestContext | None] = ContextVar("corevault_request", default=None)
 
 
-def current() -> RequestContext | None:
+def get_current() -> RequestContext | None:
     """Return the context of the current request, or None outside of requests."""
     return _current.get()
 

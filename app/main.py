@@ -30,9 +30,9 @@ from app.health.gauges import Gauges
 from app.health.metrics import Metrics
 from app.health.readiness import Readiness
 from app.http.errors.openapi import describe
-from app.http.errors.problems import on_domain_error, on_invalid_input, on_router_error
+from app.http.errors.problems import answer_domain_error, answer_invalid_input, answer_router_error
 from app.http.middleware.addresses import AllowedHosts, TrustedProxies
-from app.http.middleware.head_options_cors import HeadOptionsCors, on_method_not_allowed
+from app.http.middleware.head_options_cors import HeadOptionsCors, answer_method_not_allowed
 from app.http.middleware.logs import log_exchange
 from app.http.middleware.outer_middleware import Exchange, OuterMiddleware
 from app.http.middleware.slow_body_guard import LeastRate, SlowBodyGuard
@@ -50,7 +50,7 @@ from app.services import Limits, Services, VerificationKey
 from app.vault.areas import Areas
 from app.vault.keys import load_api_keys
 from app.vault.marks import open_marks
-from app.vault.signing import Signer, key_id
+from app.vault.signing import Signer, compute_key_id
 from app.vault.store import ObjectStore
 
 if TYPE_CHECKING:
@@ -112,10 +112,10 @@ def create_app(
             Middleware(PublicReads, releases=cache, read=partial(_read_whole, services.areas.released)),
         ]
     )
-    app.add_exception_handler(CorevaultError, on_domain_error)
-    app.add_exception_handler(RequestValidationError, on_invalid_input)
-    app.add_exception_handler(HTTPException, on_router_error)
-    app.add_exception_handler(405, on_method_not_allowed)
+    app.add_exception_handler(CorevaultError, answer_domain_error)
+    app.add_exception_handler(RequestValidationError, answer_invalid_input)
+    app.add_exception_handler(HTTPException, answer_router_error)
+    app.add_exception_handler(405, answer_method_not_allowed)
     app.state.services, app.state.body_key = services, services.identity_key
     app.state.metrics = counts
     app.state.audit_recorder = recorder
@@ -171,10 +171,10 @@ def build_services(settings: Settings) -> Services:
         sealing_key=keys.sealing_key,
         identity_key=keys.identity_key,
         verification_keys=(
-            verification_key(keys.ledger_public, "ledger"),
-            verification_key(keys.release_public, "release"),
-            *(verification_key(retired, "ledger") for retired in keys.ledger_retired),
-            *(verification_key(retired, "release") for retired in keys.release_retired),
+            make_verification_key(keys.ledger_public, "ledger"),
+            make_verification_key(keys.release_public, "release"),
+            *(make_verification_key(retired, "ledger") for retired in keys.ledger_retired),
+            *(make_verification_key(retired, "release") for retired in keys.release_retired),
         ),
         limits=Limits(
             upload_bytes=settings.max_upload_bytes,
@@ -216,6 +216,6 @@ def _build_token_verifier(settings: Settings) -> "TokenVerifier | None":
     return TokenVerifier(Provider(settings.oidc_issuer, settings.oidc_audience, settings.oidc_role_claim, roles), keys)
 
 
-def verification_key(public_key: str, use: str) -> VerificationKey:
+def make_verification_key(public_key: str, use: str) -> VerificationKey:
     """Make the published form of a public key (base64)."""
-    return VerificationKey(key_id(base64.b64decode(public_key)), public_key, use)
+    return VerificationKey(compute_key_id(base64.b64decode(public_key)), public_key, use)

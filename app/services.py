@@ -77,10 +77,10 @@ class Services:
         self.database.dispose()
 
 
-def shared_services(request: Request) -> Services:
+def get_shared_services(request: Request) -> Services:
     services = request.app.state.services
     assert isinstance(services, Services)
     return services
 
 
-Shared = Annotated[Services, Depends(shared_services)]
+Shared = Annotated[Services, Depends(get_shared_services)]

@@ -70,10 +70,10 @@ def stop() -> None:
 
 
 @contextmanager
-def span(name: str, parent: str | None = None, **attributes: Attribute | None) -> Iterator[OpenSpan]:
+def open_span(name: str, parent: str | None = None, **attributes: Attribute | None) -> Iterator[OpenSpan]:
     """Open a span around the block.
 
-    Its parent is ``parent``, a trace context from :func:`context`, or else the current span.
+    Its parent is ``parent``, a trace context from :func:`find_context`, or else the current span.
     """
     opened, tracer = OpenSpan(), _state.get("tracer")
     opened.set_attributes(**attributes)
@@ -89,7 +89,7 @@ def span(name: str, parent: str | None = None, **attributes: Attribute | None) -
             current.set_attributes(opened.attributes)
 
 
-def context() -> str | None:
+def find_context() -> str | None:
     """Return the W3C trace context (``traceparent``) of the current span, if there is one."""
     if "tracer" not in _state:
         return None

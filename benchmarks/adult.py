@@ -31,7 +31,7 @@ def require(path: Path) -> Path:
     return path
 
 
-def adult10(
+def load_adult10(
     train_file: Path = TRAIN, test_file: Path = TEST
 ) -> tuple[tuple[Array64, Array64], tuple[Array64, Array64]]:
     """Training and test rows without a missing value: components ``(n, 10)`` and labels 0 or 1 ``(n,)``."""

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.breadth_page import RUNS, TABLES, page
-from benchmarks.cases import Case, logistic
-from benchmarks.environment import PAGES, environment
-from benchmarks.experiments.unseen import METHOD, SIZE, read_promise, within_reach
+from benchmarks.breadth_page import RUNS, TABLES, render_page
+from benchmarks.cases import Case, make_logistic
+from benchmarks.environment import PAGES, describe_environment
+from benchmarks.experiments.unseen import METHOD, SIZE, list_within_reach, read_promise
 from benchmarks.figures import write_lines
-from benchmarks.floors import table_floors
-from benchmarks.measures import posterior
-from benchmarks.mixtures import mixture
-from benchmarks.runs import Job, seeded_release
-from support.divergence import divergence
+from benchmarks.floors import compute_table_floors
+from benchmarks.measures import fit_posterior
+from benchmarks.mixtures import draw_mixture
+from benchmarks.runs import Job, make_seeded_release
+from support.divergence import compute_divergence
 
 _MOST_RUNS = 1000
 """The most runs of a table, so that no two runs have the same seed."""
@@ -58,24 +58,24 @@ class Reached:
 
 def measure_table(table: int, runs: int) -> Iterator[Reached]:
     """Measures a table at each epsilon with a target."""
-    what, rows = mixture(table)
-    case = logistic(f"mixture {table}", rows, bound=1.0)
-    epsilons = within_reach(case)
-    for epsilon, floor in zip(epsilons, table_floors(case, epsilons) if epsilons else (), strict=True):
-        measured = [measured_run(case, epsilon, table, number) for number in range(runs)]
+    what, rows = draw_mixture(table)
+    case = make_logistic(f"mixture {table}", rows, bound=1.0)
+    epsilons = list_within_reach(case)
+    for epsilon, floor in zip(epsilons, compute_table_floors(case, epsilons) if epsilons else (), strict=True):
+        measured = [measure_run(case, epsilon, table, number) for number in range(runs)]
         kl, noise_kl = (float(np.median([each[place] for each in measured])) for place in (0, 1))
         yield Reached(table, what, epsilon, kl, float(floor), noise_kl, sum(each[2] for each in measured))
 
 
-def measured_run(case: Case, epsilon: float, table: int, number: int) -> tuple[float, float, bool]:
+def measure_run(case: Case, epsilon: float, table: int, number: int) -> tuple[float, float, bool]:
     """KL and ``noise_kl`` in nats, and whether the release is trusted.
 
     ``number`` counts the runs of ``table``.
     """
     assert case.exact is not None
-    release = seeded_release(Job(case, METHOD, SIZE, _MOST_RUNS * table + number, epsilon=epsilon))
+    release = make_seeded_release(Job(case, METHOD, SIZE, _MOST_RUNS * table + number, epsilon=epsilon))
     diagnostics = release.diagnostics
-    kl = divergence(posterior(case, release), case.exact)
+    kl = compute_divergence(fit_posterior(case, release), case.exact)
     return kl, diagnostics["noise_kl"], diagnostics["trusted"]
 
 
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--tables", type=int, help="run this number of tables once each, and write nothing")
     few = parser.parse_args().tables
     results = [each for table in range(few or TABLES) for each in measure_table(table, 1 if few else RUNS)]
-    text = page(results, environment())
+    text = render_page(results, describe_environment())
     print(text)
     if not few:
         write_lines(PAGES / "breadth.csv", results)

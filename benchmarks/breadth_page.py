@@ -8,7 +8,7 @@ import numpy as np
 from app.inference.methods.surrogate.schedule import UNRESOLVED
 from benchmarks.environment import describe
 from benchmarks.experiments.unseen import METHOD, SIZE, read_promise
-from benchmarks.summaries import in_words, number, paragraph
+from benchmarks.summaries import format_number, spell_count, wrap_paragraph
 
 if TYPE_CHECKING:
     from benchmarks.breadth import Reached
@@ -33,28 +33,28 @@ The {worst} furthest from the aim:
 {worst_lines}
 """
 TEXT: Final = (
-    f"Written by `make breadth`. `{METHOD}` at its defaults, {SIZE} points, δ = 1/N, on {in_words(TABLES)} tables that "
-    f"mix columns of every kind at random. Every ε at which σD²/N is at most {UNRESOLVED:g}; medians of "
-    f"{in_words(RUNS)} runs with the same random numbers at every ε. The floor is the loss of one Gaussian release of "
-    "the whole budget that is given the mode and the information of these rows, by the best of several bounds. It is "
-    f"not a lower bound, and runs may do better. The aim is a KL of at most {read_promise(0.2)} times it up to "
+    f"Written by `make breadth`. `{METHOD}` at its defaults, {SIZE} points, δ = 1/N, on {spell_count(TABLES)} tables "
+    f"that mix columns of every kind at random. Every ε at which σD²/N is at most {UNRESOLVED:g}; medians of "
+    f"{spell_count(RUNS)} runs with the same random numbers at every ε. The floor is the loss of one Gaussian release "
+    "of the whole budget that is given the mode and the information of these rows, by the best of several bounds. It "
+    f"is not a lower bound, and runs may do better. The aim is a KL of at most {read_promise(0.2)} times it up to "
     f"ε = 0.2, and {read_promise(1.0)} times at ε = 1. Flags and levels are columns of 0 and 1 that are *not* declared "
     "as such. Every table: [breadth.csv](breadth.csv)."
 )
 
 
-def page(results: Sequence["Reached"], circumstances: Mapping[str, str]) -> str:
+def render_page(results: Sequence["Reached"], circumstances: Mapping[str, str]) -> str:
     """The page: a line for each epsilon, then the worst tables."""
     lines = [_by_epsilon([each for each in results if each.epsilon == epsilon]) for epsilon in _epsilons(results)]
     worst = sorted(results, key=lambda each: each.beyond, reverse=True)[:_WORST]
     worst_lines = [
-        f"| {each.table} | {each.what} | {each.epsilon:g} | {number(each.kl)} | {number(each.floor)} "
-        f"| {each.ratio:.1f} | {number(each.noise_kl)} | {each.trusted} |"
+        f"| {each.table} | {each.what} | {each.epsilon:g} | {format_number(each.kl)} | {format_number(each.floor)} "
+        f"| {each.ratio:.1f} | {format_number(each.noise_kl)} | {each.trusted} |"
         for each in worst
     ]
     return PAGE.format(
-        text=paragraph(TEXT),
-        circumstances=paragraph(describe(circumstances)),
+        text=wrap_paragraph(TEXT),
+        circumstances=wrap_paragraph(describe(circumstances)),
         lines="\n".join(lines),
         worst=len(worst),
         worst_lines="\n".join(worst_lines),

@@ -13,9 +13,9 @@ from scipy.linalg import solve_triangular
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import ModelSpec, PriorSpec
-from app.inference.core.problems import Problem, problem_for
+from app.inference.core.problems import Problem, make_problem
 from app.inference.core.row_source import RowSource
-from app.inference.post.laplace import Laplace, laplace
+from app.inference.post.laplace import Laplace, fit_laplace
 from benchmarks.designs import Rows
 from benchmarks.sources import TARGET, ArrayRows
 
@@ -40,7 +40,7 @@ class Case:
     @property
     def problem(self) -> Problem:
         """Model, design and prior."""
-        return problem_for(self.spec, self.facts)
+        return make_problem(self.spec, self.facts)
 
     @property
     def public(self) -> DeclaredFacts:
@@ -48,21 +48,21 @@ class Case:
         return replace(self.facts, sensitivity="public", delta=None)
 
 
-def logistic(name: str, rows: Rows, *, bound: float, held_out: Rows | None = None) -> Case:
+def make_logistic(name: str, rows: Rows, *, bound: float, held_out: Rows | None = None) -> Case:
     """Logistic regression under ``N(0, I)`` on raw coefficients and the intercept."""
     prior = PriorSpec(scale=bound, scales={"intercept": 1.0})
     spec = ModelSpec("logistic-regression", _names(rows), TARGET, prior)
     return _solve(name, rows, spec, bound=bound, target=Column(TARGET, "binary"), held_out=held_out)
 
 
-def gaussian_mean(name: str, x: Array64, held_out: Array64) -> Case:
+def make_gaussian_mean(name: str, x: Array64, held_out: Array64) -> Case:
     """The mean of ``N(theta, I)`` under ``N(0, I)``. A raw coordinate is ``BOUND`` times the design's."""
     rows, unseen = Rows(x, np.zeros(len(x))), Rows(held_out, np.zeros(len(held_out)))
     spec = ModelSpec("gaussian-mean", _names(rows), None, PriorSpec(scale=1 / BOUND), noise_scale=1 / BOUND)
     return _solve(name, rows, spec, bound=BOUND, target=Column(TARGET, "binary"), held_out=unseen)
 
 
-def linear_regression(name: str, rows: Rows, held_out: Rows) -> Case:
+def make_linear_regression(name: str, rows: Rows, held_out: Rows) -> Case:
     """Linear regression with noise and prior from the targets.
 
     The noise variance is the variance of the targets, and the prior variance is their second moment. The prior mean is
@@ -106,10 +106,10 @@ def _solve(name: str, rows: Rows, spec: ModelSpec, *, bound: float, target: Colu
     slots = len(rows.y)
     facts = DeclaredFacts(columns, slots, {"kind": "row"}, "private", 1 / slots)
     case = Case(name, facts, spec, ArrayRows(rows.x, rows.y, slots), held_out)
-    return replace(case, exact=full_posterior(case))
+    return replace(case, exact=compute_full_posterior(case))
 
 
-def design_rows(case: Case, rows: Rows | None = None) -> tuple[Array64, Array64]:
+def make_design_rows(case: Case, rows: Rows | None = None) -> tuple[Array64, Array64]:
     """Design rows ``(n, p)`` and targets ``(n,)`` of the table, or of ``rows``."""
     source = case.source if rows is None else ArrayRows(rows.x, rows.y, len(rows.y))
     x, y, _ = case.problem.design.encode(source.gather(np.arange(source.slots)))
@@ -124,7 +124,7 @@ class NoMode(ArithmeticError):
     """The search for the mode of the full posterior did not converge."""
 
 
-def full_posterior(case: Case) -> Laplace:
+def compute_full_posterior(case: Case) -> Laplace:
     """The Laplace approximation on the rows of the whole table, at the mode.
 
     Raises:
@@ -133,7 +133,7 @@ def full_posterior(case: Case) -> Laplace:
     model, design, prior = case.problem
     x, y, present = design.encode(case.source.gather(np.arange(case.source.slots)))
     rows, weights = model.fold(x.astype(np.float64), y), present.astype(np.float64)
-    found = laplace(model, rows, weights, prior, np.zeros(model.dimension))
+    found = fit_laplace(model, rows, weights, prior, np.zeros(model.dimension))
     gradient = model.expand(rows, weights, found.mean).gradient + prior.gradient(found.mean)
     if not np.sum(np.square(solve_triangular(found.factor, gradient, lower=True))) < _MOST_DECREMENT:
         raise NoMode(case.name)

@@ -12,7 +12,7 @@ import argparse
 from typing import Final
 
 from benchmarks import compare_page
-from benchmarks.environment import PAGES, environment
+from benchmarks.environment import PAGES, describe_environment
 from benchmarks.sweep_options import add_options, parse_engine, run_options
 
 TABLES: Final = 230
@@ -30,7 +30,7 @@ def main() -> None:
         parser.error("name two different engines")
     sweep, outcomes = run_options(options, [options.old, options.new])
     names = options.old.name, options.new.name
-    text = compare_page.page(outcomes, names, options.out.name, sweep.seed, environment())
+    text = compare_page.render_page(outcomes, names, options.out.name, sweep.seed, describe_environment())
     print(text)
     options.out.with_suffix(".md").write_text(text)
 

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.environment import describe
 from benchmarks.outcomes import Outcome
 from benchmarks.reliability_page import is_bad, is_calibrated
-from benchmarks.summaries import NOTHING, distinct, number, paragraph
+from benchmarks.summaries import NOTHING, format_number, list_distinct, wrap_paragraph
 from benchmarks.tables import KINDS
 
 LEAST_KL: Final = 0.01
@@ -82,23 +82,25 @@ def list_worst(pairs: Sequence[Pair]) -> list[Pair]:
     return sorted(finite, key=lambda pair: pair.log_ratio, reverse=True)[:_WORST]
 
 
-def page(
+def render_page(
     outcomes: Sequence[Outcome], names: tuple[str, str], file: str, seed: int, circumstances: Mapping[str, str]
 ) -> str:
     """The page: all tables, groups and kinds, then the worst pairs."""
     pairs, (old, new) = make_pairs(outcomes, names), names
     epsilons = sorted({pair.old.epsilon for pair in pairs})
     kinds = [name for name in KINDS if any(pair.old.kind == name for pair in pairs)]
-    groups = distinct(KINDS[kind].group for kind in kinds)
-    lines = [line("**all**", pairs, epsilons)]
-    lines += [line(f"**{name}**", [pair for pair in pairs if pair.old.group == name], epsilons) for name in groups]
-    lines += [line(kind, [pair for pair in pairs if pair.old.kind == kind], epsilons) for kind in kinds]
+    groups = list_distinct(KINDS[kind].group for kind in kinds)
+    lines = [render_line("**all**", pairs, epsilons)]
+    lines += [
+        render_line(f"**{name}**", [pair for pair in pairs if pair.old.group == name], epsilons) for name in groups
+    ]
+    lines += [render_line(kind, [pair for pair in pairs if pair.old.kind == kind], epsilons) for kind in kinds]
     tables = f"{len({pair.old.table for pair in pairs}):,}"
     return PAGE.format(
         old=old,
         new=new,
-        text=paragraph(TEXT.format(old=old, new=new, tables=tables, seed=seed, file=file)),
-        circumstances=paragraph(describe(circumstances)),
+        text=wrap_paragraph(TEXT.format(old=old, new=new, tables=tables, seed=seed, file=file)),
+        circumstances=wrap_paragraph(describe(circumstances)),
         epsilons=" | ".join(f"ε = {epsilon:g}" for epsilon in epsilons),
         rule=" | ".join("---:" for _ in epsilons),
         lines="\n".join(lines),
@@ -106,7 +108,7 @@ def page(
     )
 
 
-def line(name: str, pairs: Sequence[Pair], epsilons: Sequence[float]) -> str:
+def render_line(name: str, pairs: Sequence[Pair], epsilons: Sequence[float]) -> str:
     """A line of the first table."""
     by_epsilon = [_ratio([pair for pair in pairs if pair.old.epsilon == epsilon]) for epsilon in epsilons]
     counts = [
@@ -125,10 +127,10 @@ def _ratio(pairs: Sequence[Pair]) -> str:
     mean, error = compute_mean_ratio(pairs)
     if math.isnan(mean):
         return NOTHING
-    return number(mean) if math.isnan(error) else f"{number(mean)} ×/÷ {number(error)}"
+    return format_number(mean) if math.isnan(error) else f"{format_number(mean)} ×/÷ {format_number(error)}"
 
 
 def _describe(pair: Pair) -> str:
     old, new = pair
-    figures = f"{number(old.kl)} | {number(new.kl)} | {number(math.exp(pair.log_ratio))}"
+    figures = f"{format_number(old.kl)} | {format_number(new.kl)} | {format_number(math.exp(pair.log_ratio))}"
     return f"| {old.table} | {old.kind} | {old.epsilon:g} | {figures} | {old.what} |"

@@ -21,7 +21,7 @@ class Rows(NamedTuple):
     y: Array64
 
 
-def synth100k() -> tuple[Rows, Rows]:
+def draw_synth100k() -> tuple[Rows, Rows]:
     """100,000 rows of 50 standard normal features, truth of length 2; 20,000 held-out rows."""
     rng = np.random.default_rng(0)
     truth = rng.standard_normal(51)
@@ -34,7 +34,7 @@ def synth100k() -> tuple[Rows, Rows]:
     return draw(100_000), draw(20_000)
 
 
-def bnd15(n: int = 50_000) -> Rows:
+def draw_bnd15(n: int = 50_000) -> Rows:
     """Fourteen features: heavy-tailed amounts in wide bounds, two rare flags, seven levels (one in 0.3 % of rows)."""
     rng = np.random.default_rng(11)
     amount = np.clip(rng.lognormal(0, 1.2, n), 0, 60) / 30 - 1
@@ -51,7 +51,7 @@ def bnd15(n: int = 50_000) -> Rows:
     return Rows(x, _labels(rng, logit - (logit.mean() + 0.8)))
 
 
-def bnd40(n: int = 50_000) -> Rows:
+def draw_bnd40(n: int = 50_000) -> Rows:
     """Thirty-nine features: ten of a multivariate t in wide bounds, three log-normal, 26 levels of Zipf's law."""
     rng = np.random.default_rng(12)
     root = np.linalg.cholesky(0.5 * np.ones((10, 10)) + 0.5 * np.eye(10))

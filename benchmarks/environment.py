@@ -14,7 +14,7 @@ PAGES = ROOT / "docs" / "benchmarks"
 LIBRARIES = ("numpy", "scipy", "opendp", "dp-accounting")
 
 
-def environment() -> dict[str, str]:
+def describe_environment() -> dict[str, str]:
     """Machine, software, date and commit. All benchmarks use one thread for each process."""
     return {
         "processor": _processor(),
@@ -22,17 +22,17 @@ def environment() -> dict[str, str]:
         "python": platform.python_version(),
         **{library: version(library) for library in LIBRARIES},
         "date": datetime.now(UTC).date().isoformat(),
-        "commit": commit(),
+        "commit": find_commit(),
     }
 
 
 def describe(circumstances: Mapping[str, str]) -> str:
-    """A sentence with ``circumstances``, which are a result of :func:`environment`."""
+    """A sentence with ``circumstances``, which are a result of :func:`describe_environment`."""
     return f"Measured on: {'; '.join(f'{name} {value}' for name, value in circumstances.items())}."
 
 
 @cache
-def commit() -> str:
+def find_commit() -> str:
     """The abbreviated commit at the start of the run; "unknown" outside a repository."""
     result = subprocess.run(
         ["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False

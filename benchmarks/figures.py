@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from benchmarks.environment import environment
-from benchmarks.records import text
+from benchmarks.environment import describe_environment
+from benchmarks.records import format_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ def write_csv(path: Path, figures: Sequence[Figure], load: float) -> None:
     """Writes the figures. ``load`` is the load of the machine before the measurement."""
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow([*asdict(figures[0]), "load", *environment()])
+        rows.writerow([*asdict(figures[0]), "load", *describe_environment()])
         for each in figures:
-            figure = asdict(each) | {"value": three_digits(each.value)}
-            rows.writerow([*figure.values(), f"{load:.1f}", *environment().values()])
+            figure = asdict(each) | {"value": format_three_digits(each.value)}
+            rows.writerow([*figure.values(), f"{load:.1f}", *describe_environment().values()])
 
 
 def read_csv(path: Path) -> tuple[list[Figure], dict[str, str]]:
@@ -49,9 +49,9 @@ def write_lines(path: Path, results: Sequence[Any], kind: Any = None, *, append:
         lines = csv.DictWriter(file, [field.name for field in fields(kind or results[0])], lineterminator="\n")
         if not append:
             lines.writeheader()
-        lines.writerows({name: text(value) for name, value in asdict(each).items()} for each in results)
+        lines.writerows({name: format_text(value) for name, value in asdict(each).items()} for each in results)
 
 
-def three_digits(value: float) -> str:
+def format_three_digits(value: float) -> str:
     """``value`` with at least three digits, without trailing zeros or commas, for programs."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

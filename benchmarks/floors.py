@@ -11,13 +11,13 @@ Newton step follows, with the weighted information ``J = I_1 +`` prior. Let ``I_
 
 The best C is used, and the curvature costs nothing. A method has access to neither.
 
-This is an expectation over labels that follow the model. :func:`table_floors` is the second reference: the KL of one
-release of *these* rows. There, bounding moves the mode by a fixed step ``J^-1 g``, where g is the bounded score at the
-exact mode. If labels do not follow a logistic regression, the step is far from the model's expectation. The best of a
-few bounds is used, with the same weight or by clipping each row's score.
+This is an expectation over labels that follow the model. :func:`compute_table_floors` is the second reference: the KL
+of one release of *these* rows. There, bounding moves the mode by a fixed step ``J^-1 g``, where g is the bounded score
+at the exact mode. If labels do not follow a logistic regression, the step is far from the model's expectation. The best
+of a few bounds is used, with the same weight or by clipping each row's score.
 
-:func:`release_floors` is the same for every family, and for units of several rows. The information of bounded scores is
-then a sum over targets that are drawn from the model; units of several rows are clipped only.
+:func:`compute_release_floors` is the same for every family, and for units of several rows. The information of bounded
+scores is then a sum over targets that are drawn from the model; units of several rows are clipped only.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from scipy.special import expit
 from app.inference.core.model import Array64
 from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent
-from benchmarks.cases import Case, design_rows
+from benchmarks.cases import Case, make_design_rows
 from benchmarks.records import REFERENCE, Record
 
 CLIPS: Final = np.geomspace(0.02, 1000, 20)
@@ -44,7 +44,7 @@ OF_ROWS: Final = "floor of these rows"
 """The labels of the two references."""
 
 
-def references(
+def list_floor_references(
     case: Case, size: int, epsilons: Sequence[float], values_by_label: Mapping[str, Sequence[float] | Array64]
 ) -> Iterator[Record]:
     """A record for each label and epsilon.
@@ -57,7 +57,7 @@ def references(
             yield Record(case.name, label, rows, dimension, size, epsilon, kl=float(kl), outcome=REFERENCE)
 
 
-def one_shot_noise(epsilon: float, delta: float) -> float:
+def compute_one_shot_noise(epsilon: float, delta: float) -> float:
     """The noise multiplier of one Gaussian mechanism that costs ``epsilon``."""
     return calibrate(lambda noise: (GaussianEvent(noise),), epsilon, delta)
 
@@ -76,26 +76,26 @@ class AtMode(NamedTuple):
     pull: Array64
 
 
-def noise_floors(case: Case, epsilons: Sequence[float]) -> Array64:
+def compute_noise_floors(case: Case, epsilons: Sequence[float]) -> Array64:
     """Expected KL in nats for each epsilon, at the declared delta."""
-    at = at_mode(case)
+    at = evaluate_at_mode(case)
     return _best(case, epsilons, [_parts(at.white, at.p, at.prior, clip) for clip in _clips(case, CLIPS)])
 
 
-def table_floors(case: Case, epsilons: Sequence[float]) -> Array64:
+def compute_table_floors(case: Case, epsilons: Sequence[float]) -> Array64:
     """Expected KL in nats of one release of these rows, for each epsilon.
 
     The release is at the mode of the rows. The expectation is over the noise only.
     """
-    at, clips = at_mode(case), _clips(case, np.array(TABLE_CLIPS))
+    at, clips = evaluate_at_mode(case), _clips(case, np.array(TABLE_CLIPS))
     return _best(case, epsilons, [way(at, clip) for way in (_weigh, _clip) for clip in clips])
 
 
-def at_mode(case: Case) -> AtMode:
+def evaluate_at_mode(case: Case) -> AtMode:
     """The table at the mode of its posterior, in the posterior's metric."""
     exact = case.exact
     assert exact is not None
-    x, y = design_rows(case)
+    x, y = make_design_rows(case)
     white, p = solve_triangular(exact.factor, x.T, lower=True).T, expit(x @ exact.mean)
     inverse, prior = solve_triangular(exact.factor, np.eye(len(exact.mean)), lower=True), case.problem.prior
     return AtMode(white, p, y, inverse @ prior.precision(exact.mean) @ inverse.T, inverse @ prior.gradient(exact.mean))
@@ -109,7 +109,7 @@ def _best(case: Case, epsilons: Sequence[float], ways: Sequence[tuple[float, flo
     noise, loss = np.array(ways).T
     delta = case.facts.delta
     assert delta is not None
-    sigmas = np.array([one_shot_noise(epsilon, delta) for epsilon in epsilons])
+    sigmas = np.array([compute_one_shot_noise(epsilon, delta) for epsilon in epsilons])
     return np.asarray((np.outer(sigmas**2, noise) + loss).min(axis=1))
 
 
@@ -158,10 +158,10 @@ class Scores(NamedTuple):
     draw: Callable[[float], tuple[Array64, Array64]] | None
 
 
-def release_floors(case: Case, epsilons: Sequence[float]) -> Array64:
+def compute_release_floors(case: Case, epsilons: Sequence[float]) -> Array64:
     """Expected KL in nats of one release of these rows, for any family."""
     if case.spec.family == "logistic-regression" and case.facts.rows_per_unit == 1:
-        return table_floors(case, epsilons)
+        return compute_table_floors(case, epsilons)
     scores, ways = score_units(case), []
     for clip in _clips(case, np.array(TABLE_CLIPS)):
         ways += [_clip_units(scores, clip), *_bound_rows(scores, clip)]

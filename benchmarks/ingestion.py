@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.inference.core.facts import Column
-from support.vault import new_vault
+from support.vault import make_vault
 from workers.enclave import Ingested, Limits
 
 ROWS: Final = 4_000_000
@@ -34,7 +34,7 @@ class Rates:
     by_processor: float
 
 
-def ingestion(folder: Path, words_every: int = 0) -> Rates:
+def measure_ingestion(folder: Path, words_every: int = 0) -> Rates:
     """Ingests ``ROWS`` rows. Every ``words_every``-th row has words instead of numbers; 0 turns that off."""
     columns = [
         Column(each["name"], each["type"], each.get("lower"), each.get("upper"), tuple(each.get("categories", ())))
@@ -42,7 +42,7 @@ def ingestion(folder: Path, words_every: int = 0) -> Rates:
     ]
     lines = (_WORDS if words_every and place % words_every == 0 else _line(place) for place in range(ROWS))
     data = b"age,hours,dose,sex,sick\n" + b"".join(lines)
-    vault = new_vault(folder)
+    vault = make_vault(folder)
     received = vault.receive(data)
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     outcome = vault.ingest(received, columns, slots=ROWS, limits=Limits(memory_bytes=2 << 30))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar
 
-from benchmarks.processes import peak_mib, resident_mib
+from benchmarks.processes import measure_peak_mib, measure_resident_mib
 
 T = TypeVar("T")
 Progress = Callable[[int], None]
@@ -61,11 +61,11 @@ def _work(work: Callable[[Progress], T], limit_seconds: int | None, steps: Any, 
 
     if limit_seconds is not None:
         resource.setrlimit(resource.RLIMIT_CPU, (limit_seconds, resource.RLIM_INFINITY))
-    before, start = resident_mib(), time.process_time()
+    before, start = measure_resident_mib(), time.process_time()
     value, fault = None, ""
     try:
         value = work(progress)
     except Exception as error:  # noqa: BLE001  (a run that fails is a result: it goes into the table)
         fault = type(error).__name__
     seconds = time.process_time() - start
-    sending.send((value, seconds, max(peak_mib() - before, 0.0), fault))
+    sending.send((value, seconds, max(measure_peak_mib() - before, 0.0), fault))

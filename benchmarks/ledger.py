@@ -24,8 +24,8 @@ from rich.table import Table
 
 from app.db import Database, make_engine
 from app.db.migrations import upgrade
-from benchmarks.environment import environment
-from benchmarks.reservations import CLIENTS, PROCESSES, Crew, new_ledger, reserve
+from benchmarks.environment import describe_environment
+from benchmarks.reservations import CLIENTS, PROCESSES, Crew, make_ledger, reserve
 from support.servers import Postgres
 
 ROUNDS = 12
@@ -85,7 +85,7 @@ def measure(url: str, case: Case, rounds: int) -> Result:
 def _open_accounts(url: str, count: int) -> None:
     database = Database(make_engine(url))
     upgrade(database.engine)
-    ledger = new_ledger()
+    ledger = make_ledger()
     with database.write() as tx:
         for number in range(count):
             ledger.open_account(
@@ -102,7 +102,7 @@ def _open_accounts(url: str, count: int) -> None:
     database.dispose()
 
 
-def fsync_ms(folder: Path) -> float:
+def measure_fsync_ms(folder: Path) -> float:
     """Median time of making 8 KiB durable on the disk of ``folder``."""
     with tempfile.NamedTemporaryFile(dir=folder) as file:
         times = []
@@ -117,7 +117,7 @@ def fsync_ms(folder: Path) -> float:
 
 
 @contextmanager
-def fresh(server: Postgres, name: str) -> Iterator[str]:
+def create_database(server: Postgres, name: str) -> Iterator[str]:
     """Create a database and yield its URL."""
     engine = sa.create_engine(server.url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     with engine.connect() as connection:
@@ -148,9 +148,9 @@ def main() -> int:
     parser.add_argument("--csv", type=Path)
     chosen = parser.parse_args()
     with Postgres(SERVER) as server:
-        durable_ms, results = fsync_ms(server.folder), []
+        durable_ms, results = measure_fsync_ms(server.folder), []
         for case in CASES:
-            with fresh(server, f"bench_{case.accounts}") as url:
+            with create_database(server, f"bench_{case.accounts}") as url:
                 results.append(measure(url, case, chosen.rounds))
     show(results, durable_ms, Console())
     if chosen.csv:
@@ -161,10 +161,12 @@ def main() -> int:
 def write_csv(path: Path, results: Sequence[Result], durable_ms: float) -> None:
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow([*asdict(results[0]), "clients", "fdatasync_ms", "load", *environment()])
+        rows.writerow([*asdict(results[0]), "clients", "fdatasync_ms", "load", *describe_environment()])
         for result in results:
             plain = [f"{value:.2f}" if isinstance(value, float) else value for value in asdict(result).values()]
-            rows.writerow([*plain, CLIENTS, f"{durable_ms:.2f}", f"{os.getloadavg()[0]:.1f}", *environment().values()])
+            rows.writerow(
+                [*plain, CLIENTS, f"{durable_ms:.2f}", f"{os.getloadavg()[0]:.1f}", *describe_environment().values()]
+            )
 
 
 if __name__ == "__main__":

@@ -20,14 +20,14 @@ import numpy as np
 from app.inference.core.plan import Mechanism
 from app.inference.private_zone.mechanisms import NoiseSource
 from benchmarks.adult import MissingData
-from benchmarks.cases import Case, gaussian_mean
-from benchmarks.environment import describe, environment
-from benchmarks.experiments.logistic import large
-from benchmarks.figures import Figure, read_csv, three_digits, write_csv
-from benchmarks.queries import DRAWS, ROWS, WIDTH, fastest, generate, potentials
-from benchmarks.runs import Job, carry_out, plan_of
-from benchmarks.sources import GeneratedRows, NoNoise, facts, spec
-from benchmarks.summaries import paragraph
+from benchmarks.cases import Case, make_gaussian_mean
+from benchmarks.environment import describe, describe_environment
+from benchmarks.experiments.logistic import make_large
+from benchmarks.figures import Figure, format_three_digits, read_csv, write_csv
+from benchmarks.queries import DRAWS, ROWS, WIDTH, generate, make_potentials, measure_fastest
+from benchmarks.runs import Job, carry_out, make_plan
+from benchmarks.sources import GeneratedRows, NoNoise, make_facts, make_spec
+from benchmarks.summaries import wrap_paragraph
 
 REPEATS, FEW = 9, 5
 PAGE: Final = """# Speed
@@ -40,46 +40,46 @@ included, but discrete noise and generating rows are not. A run is from the plan
 """
 
 
-def figures() -> Iterator[Figure]:
+def measure_figures() -> Iterator[Figure]:
     """All figures. The census table needs its files."""
     rng = np.random.default_rng(0)
-    query, rows = potentials(rng), generate(rng)
+    query, rows = make_potentials(rng), generate(rng)
     label = f"potentials at {DRAWS} draws, {ROWS:,} rows x {WIDTH} columns"
-    yield Figure(label, 1e3 * fastest(lambda: query.sum(*rows, 1), REPEATS), "ms", "at most 60, aim 25")
+    yield Figure(label, 1e3 * measure_fastest(lambda: query.sum(*rows, 1), REPEATS), "ms", "at most 60, aim 25")
     for batch, target in ((200, "at most 0.25, aim 0.10"), (2_000, "at most 0.6, aim 0.30")):
-        table = Case("generated", facts(WIDTH - 1, ROWS), spec(WIDTH - 1), GeneratedRows(ROWS, WIDTH - 1))
+        table = Case("generated", make_facts(WIDTH - 1, ROWS), make_spec(WIDTH - 1), GeneratedRows(ROWS, WIDTH - 1))
         job = Job(table, "dp-psvi", 100, 0, mechanism=Mechanism(5.0, batch / ROWS, 500))
-        yield Figure(f"dp-psvi, T = 500, M = 100, S = 100, batch {batch:,}", least(job, REPEATS), "s", target)
+        yield Figure(f"dp-psvi, T = 500, M = 100, S = 100, batch {batch:,}", measure_least(job, REPEATS), "s", target)
     x = np.random.default_rng(1).standard_normal((1_000, 500))
-    mean = Job(gaussian_mean("d = 500", x, x[:1]), "psvi", 100, 0)
-    yield Figure("psvi, Gaussian mean, d = 500, M = 100", least(mean, FEW), "s", "at most 1.3")
+    mean = Job(make_gaussian_mean("d = 500", x, x[:1]), "psvi", 100, 0)
+    yield Figure("psvi, Gaussian mean, d = 500, M = 100", measure_least(mean, FEW), "s", "at most 1.3")
     for name, target in (("synth100k", "at most 2, aim 1.0"), ("adult10", "at most 0.8, aim 0.4")):
         try:
-            job = Job(large(name), "dp-psvi-surrogate", 100, 0, epsilon=1.0)
+            job = Job(make_large(name), "dp-psvi-surrogate", 100, 0, epsilon=1.0)
         except MissingData as missing:
             print(missing)
         else:
-            yield Figure(f"dp-psvi-surrogate, {name}, M = 100, ε = 1", least(job, FEW), "s", target)
+            yield Figure(f"dp-psvi-surrogate, {name}, M = 100, ε = 1", measure_least(job, FEW), "s", target)
 
 
-def least(job: Job, repeats: int) -> float:
+def measure_least(job: Job, repeats: int) -> float:
     """Seconds of the fastest of ``repeats`` runs of ``job``."""
-    return min(seconds(job, NoNoise()) for _ in range(repeats))
+    return min(measure_seconds(job, NoNoise()) for _ in range(repeats))
 
 
-def seconds(job: Job, noise: NoiseSource) -> float:
+def measure_seconds(job: Job, noise: NoiseSource) -> float:
     """Processor time of one run, without gathering rows."""
-    plan = plan_of(job)
+    plan = make_plan(job)
     start = time.process_time()
     _, source_seconds = carry_out(job, plan, lambda _: None, noise)
     return time.process_time() - start - source_seconds
 
 
-def page(results: Sequence[Figure], circumstances: Mapping[str, str]) -> str:
+def render_page(results: Sequence[Figure], circumstances: Mapping[str, str]) -> str:
     """The figures as a page, with the environment of their measurement."""
     lines = ["| what | value | unit | limit |", "| --- | ---: | --- | --- |"]
-    lines += [f"| {each.what} | {three_digits(each.value)} | {each.unit} | {each.target} |" for each in results]
-    text = paragraph(describe(circumstances))
+    lines += [f"| {each.what} | {format_three_digits(each.value)} | {each.unit} | {each.target} |" for each in results]
+    text = wrap_paragraph(describe(circumstances))
     return PAGE.format(few=FEW, repeats=REPEATS, table="\n".join(lines) + "\n", environment=text)
 
 
@@ -92,10 +92,10 @@ def main() -> None:
     )
     options, load = parser.parse_args(), os.getloadavg()[0]
     if options.render:
-        options.render.with_suffix(".md").write_text(page(*read_csv(options.render)))
+        options.render.with_suffix(".md").write_text(render_page(*read_csv(options.render)))
         return
-    results = list(figures())
-    text = page(results, {**environment(), "load before": f"{load:.1f}"})
+    results = list(measure_figures())
+    text = render_page(results, {**describe_environment(), "load before": f"{load:.1f}"})
     print(text)
     if options.csv:
         write_csv(options.csv, results, load)

@@ -11,7 +11,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import chi2
 
 
-def subset_lower_bound(rows: int, size: int, dimension: int, delta: float) -> float:
+def compute_subset_lower_bound(rows: int, size: int, dimension: int, delta: float) -> float:
     """The bound in nats. It is zero, and so trivial, for ``size >= dimension``.
 
     Raises:

@@ -15,9 +15,9 @@ from app.inference.core.model import Array64
 from app.inference.core.release import Posterior, Pseudocoreset
 from app.inference.models.gaussian import GaussianMean
 from app.inference.models.linear import LinearRegression
-from app.inference.post.laplace import Laplace, laplace
-from benchmarks.cases import Case, design_rows
-from support.divergence import divergence
+from app.inference.post.laplace import Laplace, fit_laplace
+from benchmarks.cases import Case, make_design_rows
+from support.divergence import compute_divergence
 
 
 class Prediction(NamedTuple):
@@ -33,11 +33,11 @@ class Prediction(NamedTuple):
 NO_PREDICTION = Prediction(math.nan, math.nan)
 
 
-def posterior(case: Case, release: Pseudocoreset) -> Laplace:
+def fit_posterior(case: Case, release: Pseudocoreset) -> Laplace:
     """The posterior given the released points. Starts the search for the mode from zero."""
     model, design, prior = case.problem
     y = np.zeros(len(release.u)) if release.y is None else design.encode_targets(release.y)
-    return laplace(model, model.fold(release.u, y), release.weight, prior, np.zeros(model.dimension))
+    return fit_laplace(model, model.fold(release.u, y), release.weight, prior, np.zeros(model.dimension))
 
 
 def read_stated(stated: Posterior) -> Laplace:
@@ -47,21 +47,21 @@ def read_stated(stated: Posterior) -> Laplace:
     return Laplace(stated.mean, factor)
 
 
-def prior_divergence(case: Case) -> float:
+def compute_prior_divergence(case: Case) -> float:
     """KL from the prior to the full posterior."""
     prior = case.problem.prior
     assert case.exact is not None
     origin = np.zeros(prior.dimension)
     factor = np.asarray(np.linalg.cholesky(prior.precision(origin)), dtype=np.float64)
-    return divergence(Laplace(origin, factor), case.exact)
+    return compute_divergence(Laplace(origin, factor), case.exact)
 
 
-def prediction(case: Case, belief: Laplace) -> Prediction:
+def compute_prediction(case: Case, belief: Laplace) -> Prediction:
     """The prediction of the case's held-out rows."""
     if case.held_out is None:
         return NO_PREDICTION
     model = case.problem.model
-    x, y = design_rows(case, case.held_out)
+    x, y = make_design_rows(case, case.held_out)
     if isinstance(model, GaussianMean):
         return _gaussian(x, belief, model.noise, float(case.spec.noise_scale or 1.0))
     mean = x @ belief.mean

@@ -78,7 +78,7 @@ def _of(rng: np.random.Generator, law: dict[float, float]) -> float:
     return float(rng.choice(list(law), p=list(law.values())))
 
 
-def mixture(seed: int) -> tuple[str, Rows]:
+def draw_mixture(seed: int) -> tuple[str, Rows]:
     """A description of the table, and the table with features within [-1, 1]."""
     rng = np.random.default_rng((_FIRST_SEED, seed))
     n, features, wider = int(rng.choice(_ROWS)), int(_of(rng, _FEATURES)), float(rng.choice(_WIDER))

@@ -96,7 +96,7 @@ def _length(head: bytes) -> int:
     return int(rest.split(b"\r\n", 1)[0]) if separator and status != b"304" else 0
 
 
-def summary(tally: Tally, rate: float, seconds: float) -> dict[str, object]:
+def summarise(tally: Tally, rate: float, seconds: float) -> dict[str, object]:
     """Quantiles in milliseconds, and the numbers of due and answered requests."""
     ordered = sorted(tally.latencies)
 
@@ -119,7 +119,7 @@ def main(arguments: list[str]) -> None:
     lines = [f"GET {path} HTTP/1.1", f"Host: {HOST}:{port}", *headers, "", ""]
     generator = Generator(int(port), "\r\n".join(lines).encode(), int(connections))
     tally = generator.run(float(rate), float(seconds))
-    print(json.dumps(summary(tally, float(rate), float(seconds))))
+    print(json.dumps(summarise(tally, float(rate), float(seconds))))
 
 
 if __name__ == "__main__":

@@ -12,15 +12,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.cases import Case, full_posterior
-from benchmarks.environment import commit
-from benchmarks.floors import release_floors
-from benchmarks.measures import posterior, prior_divergence
-from benchmarks.runs import Job, seeded_release
+from benchmarks.cases import Case, compute_full_posterior
+from benchmarks.environment import find_commit
+from benchmarks.floors import compute_release_floors
+from benchmarks.measures import compute_prior_divergence, fit_posterior
+from benchmarks.runs import Job, make_seeded_release
 from benchmarks.stated import measure_coverage, read_statement
 from benchmarks.tables import KINDS, Tables
 from benchmarks.tables.drawn import Drawn
-from support.divergence import divergence
+from support.divergence import compute_divergence
 
 EPSILONS: Final = (0.05, 0.2, 1.0, 3.0)
 _FEWEST_POINTS: Final = 50
@@ -76,7 +76,7 @@ class Outcome:
     commit: str = ""
 
 
-def release_seed(seed: int, table: int, epsilon: float) -> int:
+def derive_seed(seed: int, table: int, epsilon: float) -> int:
     """Derive the seed of a release; it is the same for every engine."""
     return int(np.random.SeedSequence((seed, _RELEASE, table, round(1e6 * epsilon))).generate_state(1)[0])
 
@@ -97,13 +97,13 @@ def measure_drawn(
     """Measure releases of a drawn table at each epsilon by each engine."""
     case, blank = drawn.case, _describe(drawn, seed, table)
     try:
-        case = replace(case, exact=full_posterior(case))
-        floors, prior_kl = release_floors(case, epsilons), prior_divergence(case)
+        case = replace(case, exact=compute_full_posterior(case))
+        floors, prior_kl = compute_release_floors(case, epsilons), compute_prior_divergence(case)
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         blank = replace(blank, failure=f"no reference: {type(error).__name__}")
         floors, prior_kl = np.full(len(epsilons), math.nan), math.nan
     for epsilon, floor in zip(epsilons, floors, strict=True):
-        at = replace(blank, epsilon=epsilon, release_seed=release_seed(seed, table, epsilon))
+        at = replace(blank, epsilon=epsilon, release_seed=derive_seed(seed, table, epsilon))
         for engine in engines:
             line = replace(at, engine=engine.name, floor=float(floor), prior_kl=prior_kl)
             yield measure_release(case, engine, line)
@@ -124,14 +124,14 @@ def _describe(drawn: Drawn, seed: int, table: int) -> Outcome:
         parameters=case.problem.model.dimension,
         epsilon=math.nan,
         release_seed=0,
-        commit=commit(),
+        commit=find_commit(),
     )
 
 
 def release_points(case: Case, engine: Engine, epsilon: float, seed: int) -> Any:
     """Run an engine on a case, in this process, with seeded noise."""
     size = max(_FEWEST_POINTS, case.problem.model.smallest_exact)
-    return seeded_release(Job(case, engine.method, size, seed, engine.parameters, epsilon))
+    return make_seeded_release(Job(case, engine.method, size, seed, engine.parameters, epsilon))
 
 
 def measure_release(case: Case, engine: Engine, line: Outcome) -> Outcome:
@@ -140,7 +140,7 @@ def measure_release(case: Case, engine: Engine, line: Outcome) -> Outcome:
     try:
         release = release_points(case, engine, line.epsilon, line.release_seed)
         line = replace(line, seconds=time.process_time() - start)
-        belief = posterior(case, release)
+        belief = fit_posterior(case, release)
         stated = read_statement(release, belief)
     except Exception as error:  # noqa: BLE001  (a run that fails is a result: it is counted)
         return replace(line, failure=line.failure or type(error).__name__)
@@ -148,4 +148,4 @@ def measure_release(case: Case, engine: Engine, line: Outcome) -> Outcome:
     if case.exact is None:
         return line
     total, of_noise = measure_coverage(belief, stated.doubt, case.exact)
-    return replace(line, kl=divergence(belief, case.exact), coverage=total, noise_coverage=of_noise)
+    return replace(line, kl=compute_divergence(belief, case.exact), coverage=total, noise_coverage=of_noise)

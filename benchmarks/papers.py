@@ -18,7 +18,7 @@ from typing import Final
 
 from benchmarks import readme
 from benchmarks.adult import MissingData
-from benchmarks.environment import PAGES, environment
+from benchmarks.environment import PAGES, describe_environment
 from benchmarks.experiment import Experiment
 from benchmarks.experiments import (
     gaussian_mean,
@@ -61,7 +61,7 @@ def measure(experiment: Experiment, folder: Path, *, quick: bool, only: str | No
 
 def _circumstances(path: Path, only: str | None) -> dict[str, str]:
     """The environment of the runs. With ``only``, adds that of one method to the old one."""
-    now = environment()
+    now = describe_environment()
     if only is None or not path.exists():
         return now
     old: dict[str, str] = json.loads(path.read_text())

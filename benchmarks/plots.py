@@ -19,7 +19,17 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from benchmarks.experiment import AXES, Experiment, Quantity
 from benchmarks.records import REFERENCE, Record
-from benchmarks.summaries import LINES, NO_NOISE, Summary, choose, distinct, lines, place_of, places, summary
+from benchmarks.summaries import (
+    LINES,
+    NO_NOISE,
+    Summary,
+    choose,
+    find_place,
+    list_distinct,
+    list_lines,
+    list_places,
+    summarise,
+)
 
 COLOURS: Final = ("#E69F00", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#8C6D31")
 """The palette of Okabe and Ito, which people with red-green colour blindness can distinguish. Markers differ too."""
@@ -40,14 +50,14 @@ _FEW_DECADES: Final = 2000.0
 def draw(experiment: Experiment, records: Sequence[Record], path: Path) -> None:
     """Writes the figure."""
     quantities = [each for each in experiment.quantities if each.in_figure]
-    names = distinct(record.data for record in records)
+    names = list_distinct(record.data for record in records)
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     panels = [(quantity, data) for quantity in quantities for data in names]
     columns = len(names) if len(names) < 4 else 2
     rows = -(-len(panels) // columns)
     size = (max(4.1 * columns, 6.5), 3.3 * rows + 0.9)
     figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
-    order = lines(records)
+    order = list_lines(records)
     for axes, (quantity, data) in zip(grid.flat, panels, strict=True):
         _panel(axes, experiment.axis(data), quantity, choose(records, data=data), order)
         axes.set_title(data, loc="left", fontsize=10)
@@ -61,9 +71,9 @@ def draw(experiment: Experiment, records: Sequence[Record], path: Path) -> None:
 
 
 def _panel(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record], order: Sequence[str]) -> None:
-    references = distinct(record.method for record in records if record.outcome == REFERENCE)
+    references = list_distinct(record.method for record in records if record.outcome == REFERENCE)
     for index, line in enumerate(each for each in order if each not in references):
-        place = place_of(line)
+        place = find_place(line)
         _line(axes, axis, quantity, choose(records, method=line), index if place < 0 else STYLES[LINES[place]])
     for index, line in enumerate(references):
         points = _points(axis, quantity, choose(records, method=line))
@@ -77,7 +87,7 @@ def _panel(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record],
     axes.grid(which="major", color="#e5e7eb", lw=0.6)
     axes.set_xlabel(AXES[axis])
     axes.set_ylabel(quantity.label)
-    _ticks(axes, axis, places(records, axis))
+    _ticks(axes, axis, list_places(records, axis))
 
 
 def _widen(axes: Axes) -> None:
@@ -106,9 +116,9 @@ def _line(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record], 
 
 
 def _points(axis: str, quantity: Quantity, records: Sequence[Record]) -> list[tuple[float, Summary]]:
-    across = places(records, axis)
+    across = list_places(records, axis)
     largest = max((value for value in across if not math.isinf(value)), default=1.0)
-    summaries = [summary(choose(records, **{axis: value}), quantity.name) for value in across]
+    summaries = [summarise(choose(records, **{axis: value}), quantity.name) for value in across]
     at = [_no_noise(largest) if math.isinf(value) else value for value in across]
     return [(x, each) for x, each in zip(at, summaries, strict=True) if each is not None]
 

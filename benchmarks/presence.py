@@ -26,7 +26,7 @@ from app.inference.core.design import Design
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array32, Model
 from app.inference.core.plan import ModelSpec
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Query
 from app.inference.core.row_source import PRESENT
 from app.inference.private_zone.mechanisms import BadQuery
@@ -113,7 +113,7 @@ def declare(target: Column | None, slots: int) -> tuple[ModelSpec, DeclaredFacts
     return spec, DeclaredFacts(columns, slots, {"kind": "row"}, "private", 1e-6)
 
 
-def queries(model: Model, design: Design) -> Iterator[Query]:
+def list_queries(model: Model, design: Design) -> Iterator[Query]:
     """One query of every kind that the model supports."""
     rng, p, d = np.random.default_rng(2), design.width, model.dimension
     theta, transform = 0.2 * rng.standard_normal(d), np.eye(d)
@@ -160,11 +160,11 @@ def compare(family: str, work: str, of_share: Mapping[str, Callable[[], object]]
     return Figure(family, work, empty, half, full, ratios)
 
 
-def figures(repeats: int) -> Iterator[Figure]:
+def measure_figures(repeats: int) -> Iterator[Figure]:
     """The encoding of each family's table, then each query on it."""
     for family, target in TARGETS.items():
         spec, facts = declare(target, ENCODED_SLOTS)
-        design = problem_for(spec, facts).design
+        design = make_problem(spec, facts).design
         large = {name: Rows(facts.columns, ENCODED_SLOTS, share).table for name, share in SHARES.items()}
         encode = {name: _encode(design, table) for name, table in large.items()}
         yield compare(family, "encode", encode, max(repeats // 3, 3))
@@ -174,12 +174,12 @@ def figures(repeats: int) -> Iterator[Figure]:
 
 def _measure_queries(family: str, target: Column | None, repeats: int) -> Iterator[Figure]:
     spec, facts = declare(target, QUERY_SLOTS)
-    model, design, _ = problem_for(spec, facts)
+    model, design, _ = make_problem(spec, facts)
     sources = {name: Rows(facts.columns, QUERY_SLOTS, share) for name, share in SHARES.items()}
     fold = {name: _fold(model, design, source) for name, source in sources.items()}
     yield compare(family, "read", fold, repeats)
     rows_of = {name: read() for name, read in fold.items()}
-    for query in queries(model, design):
+    for query in list_queries(model, design):
         work = query.kind + (", pairs" if isinstance(query, PotentialSum) and query.antithetic else "")
         yield compare(family, work, {name: _ask(query, model, *rows) for name, rows in rows_of.items()}, repeats)
 
@@ -196,7 +196,7 @@ def _ask(query: Query, model: Model, rows: Array32, present: NDArray[np.bool_]) 
     return lambda: query.sum(model, rows, present, 1)
 
 
-def page(results: list[Figure]) -> Table:
+def make_page(results: list[Figure]) -> Table:
     """A table of milliseconds, and of ratios to the full table."""
     table = Table(title="Processor time by the share of slots that hold a row")
     for name in ("family", "work", "empty ms", "half ms", "full ms", "empty / full", "half / full"):
@@ -213,8 +213,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=21)
     parser.add_argument("--csv", type=Path, help="the CSV file to write")
     options = parser.parse_args()
-    results = list(figures(options.repeats))
-    Console(width=110).print(page(results))
+    results = list(measure_figures(options.repeats))
+    Console(width=110).print(make_page(results))
     if options.csv:
         with options.csv.open("w", newline="") as file:
             writer = csv.writer(file)

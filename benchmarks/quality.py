@@ -15,20 +15,20 @@ from scipy.special import expit
 
 from app.inference.core.model import Array64
 from benchmarks.adult import MissingData
-from benchmarks.cases import Case, logistic
+from benchmarks.cases import Case, make_logistic
 from benchmarks.designs import Rows
-from benchmarks.experiments.logistic import small_rows
-from benchmarks.measures import posterior, prior_divergence
-from benchmarks.runs import Job, seeded_release
+from benchmarks.experiments.logistic import make_small_rows
+from benchmarks.measures import compute_prior_divergence, fit_posterior
+from benchmarks.runs import Job, make_seeded_release
 from benchmarks.sources import ArrayRows
-from support.divergence import divergence
+from support.divergence import compute_divergence
 
 METHOD, SIZE, RUNS = "dp-psvi", 50, 5
 EPSILONS, DELTA = (0.3, 1.0, 2.0), 1e-6
 SPARE_SLOTS = 1.02
 
 
-def cases() -> Iterator[Case]:
+def list_cases() -> Iterator[Case]:
     """Synthetic designs, plain and heavy-tailed, and a table that needs a data file."""
     rng = np.random.default_rng(0)
     for n, d in ((20_000, 9), (50_000, 30)):
@@ -37,7 +37,7 @@ def cases() -> Iterator[Case]:
     heavy[:, 8:] = np.where(rng.random((30_000, 4)) < (0.3, 0.1, 0.02, 0.005), 1.0, -1.0)
     yield _case("heavy-tailed", _draw_labels(rng, heavy))
     with suppress(MissingData):
-        yield _case("phishing", small_rows("phishing")[0])
+        yield _case("phishing", make_small_rows("phishing")[0])
 
 
 def _draw_labels(rng: np.random.Generator, x: Array64) -> Rows:
@@ -48,23 +48,23 @@ def _draw_labels(rng: np.random.Generator, x: Array64) -> Rows:
 def _case(name: str, rows: Rows) -> Case:
     """A case with columns within [-1, 1] and a few empty slots."""
     n, d = rows.x.shape
-    case, slots = logistic(f"{name} {n:,} x {d}", rows, bound=1.0), int(n * SPARE_SLOTS)
+    case, slots = make_logistic(f"{name} {n:,} x {d}", rows, bound=1.0), int(n * SPARE_SLOTS)
     return replace(case, facts=replace(case.facts, slots=slots, delta=DELTA), source=ArrayRows(*rows, slots))
 
 
-def nats(case: Case, epsilon: float, seed: int) -> float:
+def measure_nats(case: Case, epsilon: float, seed: int) -> float:
     """KL from one private pseudocoreset's posterior to the full one."""
     assert case.exact is not None
-    release = seeded_release(Job(case, METHOD, SIZE, seed, epsilon=epsilon))
-    return divergence(posterior(case, release), case.exact)
+    release = make_seeded_release(Job(case, METHOD, SIZE, seed, epsilon=epsilon))
+    return compute_divergence(fit_posterior(case, release), case.exact)
 
 
-def cells(case: Case) -> Iterator[str]:
+def render_cells(case: Case) -> Iterator[str]:
     """The cells of a line of the table."""
-    prior = prior_divergence(case)
+    prior = compute_prior_divergence(case)
     yield from (case.name, f"{prior:.0f}")
     for epsilon in EPSILONS:
-        values = [nats(case, epsilon, seed) for seed in range(RUNS)]
+        values = [measure_nats(case, epsilon, seed) for seed in range(RUNS)]
         yield from (f"{np.median(values):.0f} ({max(values):.0f})", f"{np.median(values) / prior:.4f}")
 
 
@@ -76,8 +76,8 @@ def main() -> None:
     for epsilon in EPSILONS:
         table.add_column(f"ε={epsilon:g}", justify="right")
         table.add_column("share", justify="right")
-    for case in cases():
-        table.add_row(*cells(case))
+    for case in list_cases():
+        table.add_row(*render_cells(case))
     Console(width=110).print(table)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from benchmarks.environment import describe
 from benchmarks.experiment import Experiment
 from benchmarks.records import read
-from benchmarks.summaries import paragraph, tables
+from benchmarks.summaries import render_tables, wrap_paragraph
 
 INTRODUCTION: Final = """# Benchmarks
 
@@ -41,6 +41,6 @@ def _other_pages(folder: Path, page: Path) -> list[str]:
 
 def _section(folder: Path, experiment: Experiment) -> str:
     environment = json.loads((folder / f"{experiment.name}.json").read_text())
-    name, body = experiment.name, tables(experiment, read(folder / f"{experiment.name}.csv"))
-    head = f"## {experiment.title}\n\n{paragraph(experiment.text)}\n\n![{experiment.title}]({name}.png)\n"
+    name, body = experiment.name, render_tables(experiment, read(folder / f"{experiment.name}.csv"))
+    head = f"## {experiment.title}\n\n{wrap_paragraph(experiment.text)}\n\n![{experiment.title}]({name}.png)\n"
     return f"{head}\nEvery run: [{name}.csv]({name}.csv). {describe(environment)}\n\n{body}"

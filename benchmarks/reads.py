@@ -22,9 +22,9 @@ from corevault import Client, LogisticRegression, Schema, binary, real
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.environment import environment
-from benchmarks.processes import cpu_seconds
-from demo.server import Server, running_server
+from benchmarks.environment import describe_environment
+from benchmarks.processes import measure_cpu_seconds
+from demo.server import Server, run_server
 
 RATES = (1_500, 2_500, 3_500)
 CONNECTIONS = 64
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="the CSV file to write")
     options = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])  # inherited by server and generator
-    with tempfile.TemporaryDirectory(prefix="corevault-reads-") as folder, running_server(Path(folder)) as server:
+    with tempfile.TemporaryDirectory(prefix="corevault-reads-") as folder, run_server(Path(folder)) as server:
         path = _release(server)
         results = list(_measure(server, Path(folder), path, options.seconds))
     _show(results)
@@ -90,9 +90,9 @@ def _measure(server: Server, folder: Path, path: str, seconds: float) -> Iterato
     for kind, header in (("304", f"If-None-Match: {whole.headers['etag']}"), ("200", "Accept: application/json")):
         for rate in RATES:
             time.sleep(1)
-            load, before = os.getloadavg()[0], cpu_seconds(api)
+            load, before = os.getloadavg()[0], measure_cpu_seconds(api)
             answers = _generate(server, path, rate, seconds, ["Accept: application/json", header])
-            spent = cpu_seconds(api) - before
+            spent = measure_cpu_seconds(api) - before
             assert set(answers["statuses"]) == {kind}, answers
             yield Result(
                 kind,
@@ -129,7 +129,7 @@ def _api_process(data_dir: Path) -> int:
 
 
 def _show(results: Sequence[Result]) -> None:
-    table = Table(title=f"{CONNECTIONS} connections, {CORES} cores, {environment()['processor']}")
+    table = Table(title=f"{CONNECTIONS} connections, {CORES} cores, {describe_environment()['processor']}")
     for name in FIELDS:
         table.add_column(name, justify="right")
     for each in results:

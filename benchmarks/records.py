@@ -69,11 +69,11 @@ def open_sink(path: Path, old: Iterable[Record] = ()) -> Iterator[Sink]:
 
 
 def _write(writer: "csv.DictWriter[str]", stream: IO[str], record: Record) -> None:
-    writer.writerow({name: text(value) for name, value in asdict(record).items()})
+    writer.writerow({name: format_text(value) for name, value in asdict(record).items()})
     stream.flush()
 
 
-def text(value: str | int | float) -> str:
+def format_text(value: str | int | float) -> str:
     """The text of a value in a CSV file: real numbers to six digits, NaN as an empty text."""
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.6g}"

@@ -13,7 +13,7 @@ import argparse
 from typing import Final
 
 from benchmarks import reliability_page
-from benchmarks.environment import PAGES, environment
+from benchmarks.environment import PAGES, describe_environment
 from benchmarks.sweep_options import add_options, parse_engine, run_options
 
 METHOD: Final = "dp-psvi-surrogate"
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--engine", type=parse_engine, default=parse_engine(METHOD), help="METHOD or METHOD:{JSON}")
     options = parser.parse_args()
     sweep, outcomes = run_options(options, [options.engine])
-    text = reliability_page.page(outcomes, options.out.name, sweep.seed, environment())
+    text = reliability_page.render_page(outcomes, options.out.name, sweep.seed, describe_environment())
     print(text)
     options.out.with_suffix(".md").write_text(text)
 

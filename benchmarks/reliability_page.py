@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.environment import describe
 from benchmarks.outcomes import Outcome
 from benchmarks.stated import CALIBRATED, NOT_USABLE
-from benchmarks.summaries import NOTHING, distinct, number, paragraph
+from benchmarks.summaries import NOTHING, format_number, list_distinct, wrap_paragraph
 from benchmarks.tables import KINDS
 
 FAR_NATS, FAR_TIMES = 30.0, 5.0
@@ -67,24 +67,24 @@ def is_bad(outcome: Outcome) -> bool:
     return is_calibrated(outcome) and compute_ratio(outcome) > FAR_TIMES
 
 
-def page(outcomes: Sequence[Outcome], file: str, seed: int, circumstances: Mapping[str, str]) -> str:
+def render_page(outcomes: Sequence[Outcome], file: str, seed: int, circumstances: Mapping[str, str]) -> str:
     """The page: groups, epsilons and kinds, then kinds by epsilon, then the worst releases."""
     epsilons = sorted({each.epsilon for each in outcomes})
     kinds = [name for name in KINDS if any(each.kind == name for each in outcomes)]
-    groups = distinct(KINDS[kind].group for kind in kinds)
-    lines = [line("**all**", outcomes)]
-    lines += [line(f"**{group}**", _select(outcomes, group=group)) for group in groups]
-    lines += [line(f"ε = {epsilon:g}", _select(outcomes, epsilon=epsilon)) for epsilon in epsilons]
-    lines += [line(kind, _select(outcomes, kind=kind)) for kind in kinds]
+    groups = list_distinct(KINDS[kind].group for kind in kinds)
+    lines = [render_line("**all**", outcomes)]
+    lines += [render_line(f"**{group}**", _select(outcomes, group=group)) for group in groups]
+    lines += [render_line(f"ε = {epsilon:g}", _select(outcomes, epsilon=epsilon)) for epsilon in epsilons]
+    lines += [render_line(kind, _select(outcomes, kind=kind)) for kind in kinds]
     text = TEXT.format(
-        engines=", ".join(distinct(each.engine for each in outcomes)),
+        engines=", ".join(list_distinct(each.engine for each in outcomes)),
         tables=f"{len({each.table for each in outcomes}):,}",
         seed=seed,
         file=file,
     )
     return PAGE.format(
-        text=paragraph(text),
-        circumstances=paragraph(describe(circumstances)),
+        text=wrap_paragraph(text),
+        circumstances=wrap_paragraph(describe(circumstances)),
         lines="\n".join(lines),
         epsilons=" | ".join(f"{epsilon:g}" for epsilon in epsilons),
         rule=" | ".join("---:" for _ in epsilons),
@@ -94,7 +94,7 @@ def page(outcomes: Sequence[Outcome], file: str, seed: int, circumstances: Mappi
 
 
 def _list_cells(kind: str, epsilons: Sequence[float], outcomes: Sequence[Outcome]) -> str:
-    cells = (cell(_select(outcomes, kind=kind, epsilon=epsilon)) for epsilon in epsilons)
+    cells = (render_cell(_select(outcomes, kind=kind, epsilon=epsilon)) for epsilon in epsilons)
     return f"| {kind} | {' | '.join(cells)} |"
 
 
@@ -102,7 +102,7 @@ def _select(outcomes: Iterable[Outcome], **values: object) -> list[Outcome]:
     return [each for each in outcomes if all(getattr(each, name) == value for name, value in values.items())]
 
 
-def line(name: str, outcomes: Sequence[Outcome]) -> str:
+def render_line(name: str, outcomes: Sequence[Outcome]) -> str:
     """A line of the first table."""
     calibrated, released = list(filter(is_calibrated, outcomes)), _select(outcomes, failure="")
     centred = [each for each in released if each.grade != NOT_USABLE]
@@ -113,7 +113,7 @@ def line(name: str, outcomes: Sequence[Outcome]) -> str:
         str(len(outcomes) - len(released)),
         _share(len(calibrated), len(outcomes)),
         f"{bad} ({_share(bad, len(calibrated))})" if calibrated else NOTHING,
-        number(max(map(compute_ratio, calibrated))) if calibrated else NOTHING,
+        format_number(max(map(compute_ratio, calibrated))) if calibrated else NOTHING,
         _mean(calibrated, "coverage"),
         _mean(calibrated, "noise_coverage"),
         _mean(centred, "noise_coverage"),
@@ -123,7 +123,7 @@ def line(name: str, outcomes: Sequence[Outcome]) -> str:
     return f"| {' | '.join(entries)} |"
 
 
-def cell(outcomes: Sequence[Outcome]) -> str:
+def render_cell(outcomes: Sequence[Outcome]) -> str:
     """A cell of the second table."""
     calibrated = list(filter(is_calibrated, outcomes))
     if not calibrated:
@@ -138,7 +138,7 @@ def list_worst(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _describe(each: Outcome) -> str:
-    figures = f"{number(each.kl)} | {number(each.noise_kl)} | {number(compute_ratio(each))}"
+    figures = f"{format_number(each.kl)} | {format_number(each.noise_kl)} | {format_number(compute_ratio(each))}"
     return f"| {each.table} | {each.kind} | {each.epsilon:g} | {figures} | {each.what} |"
 
 
@@ -152,4 +152,4 @@ def _mean(outcomes: Sequence[Outcome], name: str) -> str:
 
 def _median_over_floor(outcomes: Sequence[Outcome]) -> str:
     ratios = [each.kl / each.floor for each in outcomes if each.floor > 0]
-    return number(float(np.median(ratios))) if ratios else NOTHING
+    return format_number(float(np.median(ratios))) if ratios else NOTHING

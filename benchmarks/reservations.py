@@ -48,7 +48,7 @@ def reserve(crew: Crew, turns: Barrier, results: Any) -> None:
     """``CLIENTS / PROCESSES`` threads that reserve, round after round; the first round warms up."""
     threads = CLIENTS // PROCESSES
     names = [crew.number * threads + index for index in range(threads)]
-    database, ledger, clock = Database(make_engine(crew.url, connections=threads)), new_ledger(), Clock()
+    database, ledger, clock = Database(make_engine(crew.url, connections=threads)), make_ledger(), Clock()
     with ThreadPoolExecutor(threads) as pool:
         group_commit = GroupCommit(database, ledger.lock_all)
         clients = [Client(database, group_commit, ledger, f"ds_{name % crew.accounts}", name) for name in names]
@@ -108,6 +108,6 @@ def _charge(name: int, turn: int, index: int) -> Charge:
     return Charge((GaussianEvent(2_000.0 + name + turn / 100 + index / 10_000),))
 
 
-def new_ledger() -> Ledger:
+def make_ledger() -> Ledger:
     """A ledger with a fixed key."""
     return Ledger(Signer(bytes(32)), max_epsilon=20.0)

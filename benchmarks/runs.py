@@ -17,16 +17,16 @@ from app.inference.core.release import Pseudocoreset
 from app.inference.post.laplace import Laplace
 from app.inference.private_zone.mechanisms import DiscreteGaussian, NoiseSource
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.registry import method
+from app.inference.registry import find_method
 from app.inference.runner import run, run_public
 from app.privacy.calibration import calibrate
 from benchmarks.cases import Case
-from benchmarks.environment import commit
+from benchmarks.environment import find_commit
 from benchmarks.isolation import Ended, Progress, isolate
-from benchmarks.measures import posterior, prediction, prior_divergence, read_stated
+from benchmarks.measures import compute_prediction, compute_prior_divergence, fit_posterior, read_stated
 from benchmarks.records import FINISHED, Record
 from benchmarks.sources import NoNoise, RoundedNoise, Timed
-from support.divergence import divergence
+from support.divergence import compute_divergence
 
 NO_NOISE = 1e-3
 """The noise multiplier of a plan that is run without noise."""
@@ -57,7 +57,7 @@ class Job:
 
 def execute(job: Job) -> Record:
     """The record of a run. Its outcome shows whether the run was stopped or failed."""
-    plan = plan_of(job)
+    plan = make_plan(job)
     ended = isolate(lambda progress: carry_out(job, plan, progress), job.limit_seconds)
     record = Record(
         data=job.case.name,
@@ -69,7 +69,7 @@ def execute(job: Job) -> Record:
         seed=job.seed,
         peak_mib=ended.peak_mib,
         outcome=_outcome(ended, plan),
-        commit=commit(),
+        commit=find_commit(),
     )
     if ended.value is None:
         return record
@@ -78,17 +78,21 @@ def execute(job: Job) -> Record:
     if job.case.exact is None:
         return timed
     stated = release.posterior if job.method in POSTERIOR_METHODS else None
-    return measure(job.case, posterior(job.case, release) if stated is None else read_stated(stated), timed)
+    return measure(job.case, fit_posterior(job.case, release) if stated is None else read_stated(stated), timed)
 
 
 def measure(case: Case, belief: Laplace, record: Record) -> Record:
     """``record`` with the quality of the posterior ``belief``."""
     assert case.exact is not None
-    kl, held_out, full = divergence(belief, case.exact), prediction(case, belief), prediction(case, case.exact)
+    kl, held_out, full = (
+        compute_divergence(belief, case.exact),
+        compute_prediction(case, belief),
+        compute_prediction(case, case.exact),
+    )
     return replace(
         record,
         kl=kl,
-        relative_kl=kl / prior_divergence(case),
+        relative_kl=kl / compute_prior_divergence(case),
         accuracy=held_out.accuracy,
         log_likelihood=held_out.log_likelihood,
         full_accuracy=full.accuracy,
@@ -96,9 +100,9 @@ def measure(case: Case, belief: Laplace, record: Record) -> Record:
     )
 
 
-def plan_of(job: Job) -> MechanismPlan:
+def make_plan(job: Job) -> MechanismPlan:
     """The plan, calibrated to ``job.epsilon``."""
-    planner = method(job.method)
+    planner = find_method(job.method)
     if not planner.private:
         return planner.plan(PlanRequest(job.method, job.size, job.case.spec, job.parameters), job.case.public)
 
@@ -140,10 +144,10 @@ def carry_out(
     return run(plan, facts, oracle, rng, progress), source.seconds
 
 
-def seeded_release(job: Job) -> Pseudocoreset:
+def make_seeded_release(job: Job) -> Pseudocoreset:
     """The release, made in this process with rounded noise that follows the seed."""
     noise = RoundedNoise(np.random.default_rng((job.seed, _NOISE)))
-    release, _ = carry_out(job, plan_of(job), lambda _: None, noise)
+    release, _ = carry_out(job, make_plan(job), lambda _: None, noise)
     return release
 
 

@@ -96,13 +96,13 @@ class Timed:
         return table
 
 
-def facts(features: int, slots: int, delta: float = 1e-6) -> DeclaredFacts:
+def make_facts(features: int, slots: int, delta: float = 1e-6) -> DeclaredFacts:
     """The declaration of both tables."""
     columns = tuple(Column(f"x{column}", "real", -1.0, 1.0) for column in range(features))
     return DeclaredFacts((*columns, Column(TARGET, "binary")), slots, {"kind": "row"}, "private", delta)
 
 
-def spec(features: int) -> ModelSpec:
+def make_spec(features: int) -> ModelSpec:
     """The model of both tables."""
     return ModelSpec("logistic-regression", tuple(f"x{column}" for column in range(features)), TARGET)
 

@@ -23,14 +23,14 @@ from rich.console import Console
 from rich.table import Table
 
 from app.inference.core.plan import Mechanism, PlanRequest
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.private_zone.mechanisms import DiscreteGaussian
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.private_zone.rng import monte_carlo_generator, sampling_generator
-from app.inference.registry import method
+from app.inference.private_zone.rng import make_monte_carlo_generator, make_sampling_generator
+from app.inference.registry import find_method
 from app.inference.runner import run
-from benchmarks.processes import peak_mib
-from benchmarks.sources import GeneratedRows, NoNoise, Timed, facts, spec
+from benchmarks.processes import measure_peak_mib
+from benchmarks.sources import GeneratedRows, NoNoise, Timed, make_facts, make_spec
 
 FEATURES, SIZE, DRAWS, ITERATIONS, BATCH = 50, 100, 100, 500, 2_000
 REPEATS = 5
@@ -50,22 +50,27 @@ class Result:
 
 def measure(slots: int, *, discrete: bool) -> Result:
     """One run at the expected batch, in this process."""
-    declared = facts(FEATURES, slots)
+    declared = make_facts(FEATURES, slots)
     mechanism = Mechanism(5.0, BATCH / slots, ITERATIONS)
-    request = PlanRequest("dp-psvi", SIZE, spec(FEATURES), {"posterior_draws": DRAWS}, mechanism)
-    plan = method("dp-psvi").plan(request, declared)
+    request = PlanRequest("dp-psvi", SIZE, make_spec(FEATURES), {"posterior_draws": DRAWS}, mechanism)
+    plan = find_method("dp-psvi").plan(request, declared)
     source = Timed(GeneratedRows(slots, FEATURES), time.perf_counter)
     noise = DiscreteGaussian() if discrete else NoNoise()
     _warm_up()
-    before = peak_mib()
+    before = measure_peak_mib()
     start = time.perf_counter()
     oracle = ClippedGaussianOracle(
-        problem_for(plan.model, declared).model, plan, declared, source, noise=noise, sampling=sampling_generator()
+        make_problem(plan.model, declared).model,
+        plan,
+        declared,
+        source,
+        noise=noise,
+        sampling=make_sampling_generator(),
     )
     ready = time.perf_counter()
-    run(plan, declared, oracle, monte_carlo_generator(), lambda _: None)
+    run(plan, declared, oracle, make_monte_carlo_generator(), lambda _: None)
     done = time.perf_counter()
-    memory = peak_mib() - before
+    memory = measure_peak_mib() - before
     return Result(ready - start - source.seconds, done - ready, _products(), memory, source.gathered)
 
 

@@ -44,20 +44,20 @@ class Summary:
     runs: int
 
 
-def distinct(values: Iterable[str]) -> list[str]:
+def list_distinct(values: Iterable[str]) -> list[str]:
     """The distinct values, in order of appearance."""
     return list(dict.fromkeys(values))
 
 
-def place_of(line: str) -> int:
+def find_place(line: str) -> int:
     """The index of ``line`` in :data:`LINES`, without its epsilon; -1 for references and others, which come first."""
     name = line.split(", ε", maxsplit=1)[0]
     return LINES.index(name) if name in LINES else -1
 
 
-def lines(records: Iterable[Record]) -> list[str]:
+def list_lines(records: Iterable[Record]) -> list[str]:
     """The methods and references among ``records``, in order."""
-    return sorted(distinct(record.method for record in records), key=place_of)
+    return sorted(list_distinct(record.method for record in records), key=find_place)
 
 
 def choose(records: Sequence[Record], **values: object) -> list[Record]:
@@ -65,7 +65,7 @@ def choose(records: Sequence[Record], **values: object) -> list[Record]:
     return [record for record in records if all(getattr(record, name) == value for name, value in values.items())]
 
 
-def summary(records: Sequence[Record], name: str) -> Summary | None:
+def summarise(records: Sequence[Record], name: str) -> Summary | None:
     """The summary of the runs with the quantity; None without such a run."""
     values = [float(getattr(record, name)) for record in records]
     values = [value for value in values if not math.isnan(value)]
@@ -75,22 +75,22 @@ def summary(records: Sequence[Record], name: str) -> Summary | None:
     return Summary(float(lower), float(median), float(upper), len(values))
 
 
-def places(records: Sequence[Record], axis: str) -> list[float]:
+def list_places(records: Sequence[Record], axis: str) -> list[float]:
     """The values of ``axis``, in order."""
     values = {float(getattr(record, axis)) for record in records}
     return sorted(value for value in values if not math.isnan(value))
 
 
-def tables(experiment: Experiment, records: Sequence[Record]) -> str:
+def render_tables(experiment: Experiment, records: Sequence[Record]) -> str:
     """The medians of the first quantity in Markdown. Data sets with the same places share a table.
 
     If the experiment names a floor, the medians are divided by the median of that reference.
     """
     groups: dict[tuple[str, ...], list[str]] = {}
-    for data in distinct(record.data for record in records):
+    for data in list_distinct(record.data for record in records):
         axis = experiment.axis(data)
-        shown = thin_out(places(choose(records, data=data), axis))
-        groups.setdefault((axis, *(place(axis, value) for value in shown)), []).append(data)
+        shown = thin_out(list_places(choose(records, data=data), axis))
+        groups.setdefault((axis, *(format_place(axis, value) for value in shown)), []).append(data)
     return "\n".join(
         _table(experiment, head, [each for each in records if each.data in names]) for head, names in groups.items()
     )
@@ -108,9 +108,9 @@ def _table(experiment: Experiment, head: Sequence[str], records: Sequence[Record
     quantity = experiment.quantities[0]
     label = f"median {quantity.label} over the {experiment.floor}" if experiment.floor else f"median {quantity.label}"
     rows = [["data", f"{label}, by {AXES[head[0]]}", *head[1:]], ["---", "---", *["---:"] * (len(head) - 1)]]
-    for data in distinct(record.data for record in records):
+    for data in list_distinct(record.data for record in records):
         of_data = choose(records, data=data)
-        for line in lines(of_data):
+        for line in list_lines(of_data):
             cells = [_cell(experiment, head[0], of_data, line, at) for at in head[1:]]
             if any(text != NOTHING for text in cells):
                 rows.append([data, line, *cells])
@@ -118,43 +118,46 @@ def _table(experiment: Experiment, head: Sequence[str], records: Sequence[Record
 
 
 def _cell(experiment: Experiment, axis: str, records: Sequence[Record], line: str, at: str) -> str:
-    quantity, here = experiment.quantities[0], [each for each in records if place(axis, getattr(each, axis)) == at]
+    quantity, here = (
+        experiment.quantities[0],
+        [each for each in records if format_place(axis, getattr(each, axis)) == at],
+    )
     runs = choose(here, method=line)
-    result = summary(runs, quantity.name)
+    result = summarise(runs, quantity.name)
     if not experiment.floor or result is None:
-        return cell(runs, quantity)
-    floor = summary(choose(here, method=experiment.floor), quantity.name)
-    return NOTHING if floor is None or line == experiment.floor else number(result.median / floor.median)
+        return render_cell(runs, quantity)
+    floor = summarise(choose(here, method=experiment.floor), quantity.name)
+    return NOTHING if floor is None or line == experiment.floor else format_number(result.median / floor.median)
 
 
-def place(axis: str, value: float) -> str:
+def format_place(axis: str, value: float) -> str:
     """The text of a place on an axis."""
     if axis == EPSILON:
         return NO_NOISE if math.isinf(value) else f"{value:g}"
     return f"{value:,.0f}"
 
 
-def cell(records: Sequence[Record], quantity: Quantity) -> str:
+def render_cell(records: Sequence[Record], quantity: Quantity) -> str:
     """The median, or the reason why it is missing."""
-    result = summary(records, quantity.name)
+    result = summarise(records, quantity.name)
     stopped = [record for record in records if record.outcome not in {FINISHED, REFERENCE}]
     if result is None:
         return stopped[0].outcome if stopped else NOTHING
-    text = number(result.median) if quantity.logarithmic else f"{result.median:.4f}"
+    text = format_number(result.median) if quantity.logarithmic else f"{result.median:.4f}"
     return text + (f"; {len(stopped)} of {len(records)} not finished" if stopped else "")
 
 
-def paragraph(text: str) -> str:
+def wrap_paragraph(text: str) -> str:
     """``text`` in lines of at most 120 characters."""
     return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
 
 
-def in_words(count: int) -> str:
+def spell_count(count: int) -> str:
     """``count`` as a word, if there is one here, else in digits."""
     return _WORDS.get(count, f"{count:,}")
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """``value`` with three digits, trailing zeros and commas at thousands, for readers."""
     if value == 0:
         return "0"

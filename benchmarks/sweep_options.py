@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.outcomes import EPSILONS, Engine, Outcome
 from benchmarks.sweep import Sweep, read_outcomes, run_sweep
 from benchmarks.tables import KINDS, draw_seed
-from benchmarks.tables.real import PACKAGES, missing_packages
+from benchmarks.tables.real import PACKAGES, list_missing_packages
 
 REAL = "real"
 
@@ -71,7 +71,7 @@ def choose_seed(stated: int | None, part: Path) -> int:
 
 def check_packages(groups: Sequence[str]) -> None:
     """Exit with instructions if packages of the real tables are missing."""
-    missing = missing_packages() if REAL in groups else []
+    missing = list_missing_packages() if REAL in groups else []
     if missing:
         others = " ".join(group for group in list_groups() if group != REAL)
         sys.exit(

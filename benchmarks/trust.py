@@ -18,10 +18,10 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks import trust_page
-from benchmarks.environment import PAGES, environment
+from benchmarks.environment import PAGES, describe_environment
 from benchmarks.figures import write_lines
 from benchmarks.sources import RoundedNoise
-from support.surrogate_tables import DESIGNS, SIGNALS, Case, build, losses
+from support.surrogate_tables import DESIGNS, SIGNALS, Case, build, compute_losses
 
 TABLES: Final = {"labels": 900, "numbers": 400}
 _FAMILIES: Final = {
@@ -78,13 +78,13 @@ def release(targets: str, seed: int) -> Outcome:
     coins = int(np.random.SeedSequence((seed, _COINS)).generate_state(1)[0])
     points = build(case, case.plan(sigma), RoundedNoise(np.random.default_rng((seed, _NOISE))), coins)
     with warnings.catch_warnings(action="ignore"):
-        kl, _ = losses(case, points)
+        kl, _ = compute_losses(case, points)
     case_fields = {name: getattr(case, name) for name in ("family", "design", "signal", "features", "slots", "rows")}
     stated = {name: points.diagnostics[name] for name in ("noise_kl", "trusted")}
     return Outcome(targets, seed, **case_fields, sigma=sigma, kl=kl, **stated)
 
 
-def outcomes(tables: dict[str, int]) -> Iterator[Outcome]:
+def measure_outcomes(tables: dict[str, int]) -> Iterator[Outcome]:
     """The outcomes of ``tables[kind]`` tables of each kind."""
     return (release(targets, seed) for targets, count in tables.items() for seed in range(count))
 
@@ -94,8 +94,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, help="run this number of tables of each kind, and write nothing")
     few = parser.parse_args().tables
-    results = list(outcomes(dict.fromkeys(TABLES, few) if few else TABLES))
-    text = trust_page.page(results, environment())
+    results = list(measure_outcomes(dict.fromkeys(TABLES, few) if few else TABLES))
+    text = trust_page.render_page(results, describe_environment())
     print(text)
     if not few:
         write_lines(PAGES / "trust.csv", results)

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 
 from benchmarks.environment import describe
 from benchmarks.plots import COLOURS
-from benchmarks.summaries import distinct, number, paragraph
+from benchmarks.summaries import format_number, list_distinct, wrap_paragraph
 
 if TYPE_CHECKING:
     from benchmarks.trust import Outcome
@@ -44,21 +44,21 @@ TEXT: Final = (
 RATIOS: Final = "KL / `noise_kl` of the trusted: median; nine in ten below"
 
 
-def far(outcome: "Outcome") -> bool:
+def is_far(outcome: "Outcome") -> bool:
     """Whether the stated noise does not explain the KL. True also if one of them is not finite."""
     return not (np.isfinite(outcome.noise_kl) and outcome.kl <= max(FAR_NATS, FAR_TIMES * outcome.noise_kl))
 
 
-def page(outcomes: Sequence["Outcome"], circumstances: Mapping[str, str]) -> str:
+def render_page(outcomes: Sequence["Outcome"], circumstances: Mapping[str, str]) -> str:
     """The page: a line for each kind of targets, each design and each signal."""
     lines = []
-    for targets in distinct(each.targets for each in outcomes):
+    for targets in list_distinct(each.targets for each in outcomes):
         of_kind = [each for each in outcomes if each.targets == targets]
         lines.append(_line(f"**{targets}**", of_kind))
         lines += _lines(of_kind, lambda each: each.design)
         lines += _lines(of_kind, lambda each: f"{each.signal}, by signal")
-    measured = paragraph(describe(circumstances))
-    return PAGE.format(text=paragraph(TEXT), circumstances=measured, ratios=RATIOS, lines="\n".join(lines))
+    measured = wrap_paragraph(describe(circumstances))
+    return PAGE.format(text=wrap_paragraph(TEXT), circumstances=measured, ratios=RATIOS, lines="\n".join(lines))
 
 
 def _lines(outcomes: Sequence["Outcome"], group: Callable[["Outcome"], str]) -> Iterable[str]:
@@ -70,12 +70,12 @@ def _lines(outcomes: Sequence["Outcome"], group: Callable[["Outcome"], str]) -> 
 def _line(name: str, outcomes: Sequence["Outcome"]) -> str:
     trusted = [each for each in outcomes if each.trusted]
     ratios = np.array([each.kl / each.noise_kl for each in trusted if each.noise_kl > 0])
-    spread = "; ".join(number(float(np.quantile(ratios, at))) for at in (0.5, 0.9)) if len(ratios) else "–"
+    spread = "; ".join(format_number(float(np.quantile(ratios, at))) for at in (0.5, 0.9)) if len(ratios) else "–"
     counts = [
         len(outcomes),
         len(trusted),
-        sum(map(far, trusted)),
-        sum(far(each) and not each.trusted for each in outcomes),
+        sum(map(is_far, trusted)),
+        sum(is_far(each) and not each.trusted for each in outcomes),
     ]
     return f"| {' | '.join([name, *map(str, counts), spread])} |"
 
@@ -85,7 +85,7 @@ def draw(outcomes: Sequence["Outcome"], path: Path) -> None:
 
     Releases above the line are far off.
     """
-    kinds = distinct(each.targets for each in outcomes)
+    kinds = list_distinct(each.targets for each in outcomes)
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     figure, grid = plt.subplots(1, len(kinds), figsize=(5.2 * len(kinds), 4.4), squeeze=False, layout="constrained")
     for axes, targets in zip(grid.flat, kinds, strict=True):

@@ -25,10 +25,10 @@ from rich.table import Table
 
 from app.cli.memory import keep_what_is_freed
 from app.vault.envelope import seal_chunk
-from benchmarks.environment import environment
-from benchmarks.figures import Figure, three_digits, write_csv
-from benchmarks.ingestion import COLUMNS, ingestion
-from benchmarks.processes import cpu_seconds
+from benchmarks.environment import describe_environment
+from benchmarks.figures import Figure, format_three_digits, write_csv
+from benchmarks.ingestion import COLUMNS, measure_ingestion
+from benchmarks.processes import measure_cpu_seconds
 from support.processes import free_port
 
 MIB = 1 << 20
@@ -43,18 +43,18 @@ def main() -> None:
     load, started = os.getloadavg()[0], time.perf_counter()
     keep_what_is_freed()  # as the API does; sealing is 1.5 times as fast
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        figures = [*bodies(Path(folder), int(options.gib * 1024) * MIB), *tables(Path(folder))]
+        figures = [*measure_bodies(Path(folder), int(options.gib * 1024) * MIB), *measure_tables(Path(folder))]
     show(figures, f"{time.perf_counter() - started:.0f} s, load before {load:.1f}")
     if options.csv:
         write_csv(options.csv, figures, load)
 
 
-def bodies(folder: Path, size: int) -> Iterator[Figure]:
+def measure_bodies(folder: Path, size: int) -> Iterator[Figure]:
     """Figures of one upload of ``size`` bytes, between two halves of ``dd``."""
-    core, before = seal_rate(), disk_seconds(folder, size // 2)
-    with api(folder / "data") as (client, process):
+    core, before = measure_seal_rate(), measure_disk_seconds(folder, size // 2)
+    with run_api(folder / "data") as (client, process):
         result = upload(client, process, size)
-    disk = 2 * (size // 2) / 1e6 / (before + disk_seconds(folder, size // 2))
+    disk = 2 * (size // 2) / 1e6 / (before + measure_disk_seconds(folder, size // 2))
     gigabytes = size / 1e9
     rate = size / 1e6 / result.seconds
     yield Figure("dd conv=fsync", disk, "MB/s")
@@ -66,26 +66,26 @@ def bodies(folder: Path, size: int) -> Iterator[Figure]:
     yield Figure("peak memory of the API", result.peak_mib, "MiB", "at most 150")
 
 
-def tables(folder: Path) -> Iterator[Figure]:
+def measure_tables(folder: Path) -> Iterator[Figure]:
     """Figures of ingestion, for numbers only and with words among them."""
     for name, every, target in (("", 0, "at least 60"), (", a word in each column of each piece", 1_000, "")):
-        rates = ingestion(folder / f"house{every}", words_every=every)
+        rates = measure_ingestion(folder / f"house{every}", words_every=every)
         yield Figure(f"CSV to the sealed table{name}, by processor time", rates.by_processor, "MB/s", target)
         yield Figure(f"CSV to the sealed table{name}, by the clock", rates.by_clock, "MB/s")
 
 
 def show(figures: Sequence[Figure], circumstances: str) -> None:
-    table = Table(title=f"Uploads, {os.cpu_count()} cores, {environment()['processor']}")
+    table = Table(title=f"Uploads, {os.cpu_count()} cores, {describe_environment()['processor']}")
     for name in ("what", "value", "unit", "target"):
         table.add_column(name, justify="right" if name == "value" else "left")
     for each in figures:
-        table.add_row(each.what, three_digits(each.value), each.unit, each.target)
+        table.add_row(each.what, format_three_digits(each.value), each.unit, each.target)
     console = Console(width=120)
     console.print(table)
     console.print(circumstances)
 
 
-def disk_seconds(folder: Path, size: int) -> float:
+def measure_disk_seconds(folder: Path, size: int) -> float:
     """Seconds of ``dd conv=fsync`` for ``size`` bytes."""
     target = folder / "dd"
     command = ["dd", "if=/dev/zero", f"of={target}", "bs=1M", f"count={size // MIB}", "conv=fsync"]
@@ -96,7 +96,7 @@ def disk_seconds(folder: Path, size: int) -> float:
     return elapsed
 
 
-def seal_rate(chunks: int = 500) -> float:
+def measure_seal_rate(chunks: int = 500) -> float:
     """MB/s of processor time of hashing and sealing chunks in memory."""
     key, chunk = secrets.token_bytes(32), secrets.token_bytes(MIB)
     started = time.process_time()
@@ -107,7 +107,7 @@ def seal_rate(chunks: int = 500) -> float:
 
 
 @contextmanager
-def api(data: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[bytes]]]:
+def run_api(data: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[bytes]]]:
     """A temporary API process, and an owner's client."""
     port = free_port()
     variables = os.environ | {"COREVAULT_DATA_DIR": str(data)}
@@ -153,14 +153,14 @@ def upload(client: httpx.Client, process: subprocess.Popen[bytes], size: int) ->
     dataset = client.post("/v1/datasets", json=body | {"slots": 1000, "budget": {"epsilon": 1.0}}).json()
     headers = {"Content-Type": "text/csv", "Content-Length": str(size)}
     pieces = (piece for _ in range(size // MIB))
-    started, api_before, client_before = time.perf_counter(), cpu_seconds(process.pid), time.process_time()
+    started, api_before, client_before = time.perf_counter(), measure_cpu_seconds(process.pid), time.process_time()
     answer = client.put(f"/v1/datasets/{dataset['id']}/content", content=pieces, headers=headers)
     seconds = time.perf_counter() - started
     answer.raise_for_status()
     status = dict(line.split(":", 1) for line in Path(f"/proc/{process.pid}/status").read_text().splitlines())
     return Uploaded(
         seconds,
-        api_cpu=cpu_seconds(process.pid) - api_before,
+        api_cpu=measure_cpu_seconds(process.pid) - api_before,
         client_cpu=time.process_time() - client_before,
         peak_mib=int(status["VmHWM"].split()[0]) / 1024,
     )

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from demo import analyst, balance, owner, picture, posteriors, public, report, table
 from demo.failure import DemoFailed
-from demo.server import Server, running_server
+from demo.server import Server, run_server
 
 PICTURE = Path("demo-output") / "posteriors.png"
 
@@ -24,8 +24,8 @@ def main() -> int:
     started = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="corevault-demo-") as folder:
-            report.heading(console, "Starting corevaultd up in a temporary folder")
-            with running_server(Path(folder)) as server:
+            report.print_heading(console, "Starting corevaultd up in a temporary folder")
+            with run_server(Path(folder)) as server:
                 run(console, server)
     except (DemoFailed, CorevaultError) as error:
         console.print(f"\n[bold red]Failed:[/bold red] {error}", markup=True, highlight=False)
@@ -47,7 +47,7 @@ def run(console: Console, server: Server) -> None:
         _client(server, keys.analyst) as as_analyst,
         _client(server, None) as as_public,
     ):
-        report.heading(console, "Owner: declares, uploads and shares")
+        report.print_heading(console, "Owner: declares, uploads and shares")
         console.print(
             f"{len(tables.train):,} of {len(tables.train) + len(tables.held_out):,} person-years go into "
             f"{table.SLOTS:,} slots. The other rows are held out for the accuracy figure and never uploaded.\n"
@@ -56,27 +56,27 @@ def run(console: Console, server: Server) -> None:
         )
         dataset = owner.publish_table(as_owner, tables, keys.analyst_id)
 
-        report.method(console, next(entry for entry in as_analyst.methods().methods if entry.default))
-        report.heading(console, "Analyst: asks for the price, then buys until the budget is exhausted")
-        report.quote(console, analyst.ask_price(as_analyst, dataset.id))
+        report.print_method(console, next(entry for entry in as_analyst.methods().methods if entry.default))
+        report.print_heading(console, "Analyst: asks for the price, then buys until the budget is exhausted")
+        report.print_quote(console, analyst.ask_price(as_analyst, dataset.id))
         purchases = analyst.buy_until_refused(as_analyst, dataset.id)
-        report.refusal(console, purchases.refusal)
+        report.print_refusal(console, purchases.refusal)
 
-        report.heading(console, "Public, without an API key: downloads and verifies the releases")
+        report.print_heading(console, "Public, without an API key: downloads and verifies the releases")
         pairs = public.verify_releases(as_public, dataset.id)
         releases, cores = [release for release, _ in pairs], [core for _, core in pairs]
         console.print(f"{len(pairs)} releases: signatures, statements and the digests of all formats are valid.")
 
-        report.heading(console, "Posteriors: that of the full table is for comparison, on the owner's side only")
+        report.print_heading(console, "Posteriors: that of the full table is for comparison, on the owner's side only")
         comparison = posteriors.compare(cores, tables)
-        report.coefficients(console, comparison)
-        report.distances(console, comparison, releases)
-        report.accuracy(console, comparison, len(tables.held_out))
+        report.print_coefficients(console, comparison)
+        report.print_distances(console, comparison, releases)
+        report.print_accuracy(console, comparison, len(tables.held_out))
 
-        report.heading(console, "Budget and ledger")
+        report.print_heading(console, "Budget and ledger")
         budget, entries = owner.read_account(as_owner, dataset.id)
-        report.ledger(console, entries)
-        report.budget(console, budget)
+        report.print_ledger(console, entries)
+        report.print_budget(console, budget)
         balance.check(budget, entries, purchases.jobs, releases)
         picture.draw(PICTURE, comparison, purchases.epsilon_after, analyst.read_refused_total(purchases), budget)
         console.print(f"Picture: {PICTURE}")

@@ -20,11 +20,11 @@ from corevault.resources.jobs import DEFAULT_METHOD
 from numpy.typing import NDArray
 from rich.console import Console
 
-from benchmarks.environment import describe, environment
+from benchmarks.environment import describe, describe_environment
 from demo import census, owner
 from demo.census_figures import Result, summarize, write_csv, write_page
 from demo.failure import DemoFailed
-from demo.server import Server, running_server
+from demo.server import Server, run_server
 from demo.table import Tables
 
 EPSILONS: Final = (1.0, 0.2)
@@ -47,14 +47,14 @@ def main() -> int:
         console.print("These files are missing; they are not part of the repository: " + ", ".join(map(str, missing)))
         return 1
     try:
-        with tempfile.TemporaryDirectory(prefix="corevault-adult-") as folder, running_server(Path(folder)) as server:
+        with tempfile.TemporaryDirectory(prefix="corevault-adult-") as folder, run_server(Path(folder)) as server:
             results = list(measure(console, server, options.method, options.runs))
     except DemoFailed as error:
         console.print(f"Failed: {error}", markup=False)
         return 1
     write_csv(options.results, results)
     page = options.results.with_suffix(".md")
-    write_page(page, options.method, SIZE, DELTA, results, measured_on=describe(environment()))
+    write_page(page, options.method, SIZE, DELTA, results, measured_on=describe(describe_environment()))
     console.print(summarize(results), f"Each release is in {options.results}", sep="\n")
     return 0
 

@@ -12,14 +12,14 @@ from demo.posteriors import Comparison
 _YES_NO = {True: "yes", False: "no", None: "not judged"}
 
 
-def heading(console: Console, text: str) -> None:
+def print_heading(console: Console, text: str) -> None:
     """Prints the heading of a step."""
     console.print(f"\n[bold]{text}[/bold]")
 
 
-def method(console: Console, default: Method) -> None:
+def print_method(console: Console, default: Method) -> None:
     """Prints the default method, and when to choose another."""
-    heading(console, f"Method: {default.id}, the default")
+    print_heading(console, f"Method: {default.id}, the default")
     console.print(
         "It answers a few dozen queries on the whole table with noise, and fits the points to the answers.\n"
         "Choose dp-vi if the certificate should cover a normal posterior, or if a quote warns of too many\n"
@@ -27,7 +27,7 @@ def method(console: Console, default: Method) -> None:
     )
 
 
-def quote(console: Console, quoted: Quote) -> None:
+def print_quote(console: Console, quoted: Quote) -> None:
     """Prints the price of a job."""
     cost = quoted.cost
     console.print(f"One job costs ε = {cost.epsilon:.3f} at δ = {cost.delta:g}" if cost else "No cost", end="; ")
@@ -38,7 +38,7 @@ def quote(console: Console, quoted: Quote) -> None:
         console.print(f"  [yellow]{warning}[/yellow]")
 
 
-def refusal(console: Console, error: BudgetExceeded) -> None:
+def print_refusal(console: Console, error: BudgetExceeded) -> None:
     """Prints the expected refusal of the last job."""
     console.print(f"[green]Refused, as expected:[/green] {error.code}: {error.detail}")
     figures = {"requested": error.requested, "total after the job": error.epsilon_after}
@@ -51,7 +51,7 @@ def _figure(value: object) -> str:
     return f"ε = {epsilon:.3f}" if isinstance(epsilon, int | float) else "?"
 
 
-def coefficients(console: Console, comparison: Comparison) -> None:
+def print_coefficients(console: Console, comparison: Comparison) -> None:
     """Prints posterior means and standard deviations in columns."""
     table = Table("coefficient", title="Posterior mean ± standard deviation")
     for column in ("full table", "first release", "all releases"):
@@ -62,7 +62,7 @@ def coefficients(console: Console, comparison: Comparison) -> None:
     console.print(table)
 
 
-def distances(console: Console, comparison: Comparison, releases: Sequence[Release]) -> None:
+def print_distances(console: Console, comparison: Comparison, releases: Sequence[Release]) -> None:
     """Prints the reverse KL to the full table's posterior."""
     caption = "All releases together: the mean of their log-likelihoods, at no further cost."
     table = Table("posterior", title="KL(posterior ‖ posterior of the full table)", caption=caption)
@@ -75,7 +75,7 @@ def distances(console: Console, comparison: Comparison, releases: Sequence[Relea
     console.print(table)
 
 
-def accuracy(console: Console, comparison: Comparison, rows: int) -> None:
+def print_accuracy(console: Console, comparison: Comparison, rows: int) -> None:
     """Prints the share of correct predictions of each posterior."""
     table = Table("prediction by", title=f"Accuracy on {rows:,} held-out person-years")
     table.add_column("correct", justify="right")
@@ -84,7 +84,7 @@ def accuracy(console: Console, comparison: Comparison, rows: int) -> None:
     console.print(table)
 
 
-def ledger(console: Console, entries: Sequence[LedgerEntry]) -> None:
+def print_ledger(console: Console, entries: Sequence[LedgerEntry]) -> None:
     """Prints the account's hash chain."""
     table = Table("#", "entry", "job", "ε after", "hash", title="Ledger")
     for entry in entries:
@@ -93,7 +93,7 @@ def ledger(console: Console, entries: Sequence[LedgerEntry]) -> None:
     console.print(table)
 
 
-def budget(console: Console, after: Budget) -> None:
+def print_budget(console: Console, after: Budget) -> None:
     """Prints the account's balance."""
     console.print(
         f"Budget: spent ε = {after.spent.epsilon:.3f} of {after.limit.epsilon:g} at δ = {after.limit.delta:g} "

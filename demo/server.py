@@ -28,7 +28,7 @@ class Server:
 
 
 @contextmanager
-def running_server(folder: Path) -> Iterator[Server]:
+def run_server(folder: Path) -> Iterator[Server]:
     """Starts the server with its data in ``folder``. On exit, sends SIGTERM and waits, also after Ctrl-C.
 
     Raises ``DemoFailed`` if the server does not become ready, or must be killed.

@@ -6,7 +6,7 @@ from scipy.linalg import solve_triangular
 from app.inference.post.laplace import Laplace
 
 
-def divergence(approximate: Laplace, exact: Laplace) -> float:
+def compute_divergence(approximate: Laplace, exact: Laplace) -> float:
     """Compute KL(approximate, exact) of the two normal distributions, in nats."""
     ratio = solve_triangular(approximate.factor, exact.factor, lower=True)
     shift = exact.factor.T @ (approximate.mean - exact.mean)

@@ -109,17 +109,17 @@ class Postgres(Server):
             owner = pwd.getpwnam(self.user)
             os.chown(self.folder, owner.pw_uid, owner.pw_gid)
         arguments = ("-U", "corevault", "--auth=trust", "--encoding=UTF8", "--no-sync", "-D", str(self._data))
-        command = [str(postgres_program("initdb")), *arguments]
+        command = [str(find_postgres_program("initdb")), *arguments]
         done = subprocess.run(command, capture_output=True, user=self.user, cwd=self.folder, check=False)
         assert done.returncode == 0, done.stderr.decode()
 
     def command(self) -> Sequence[str | Path]:
         options = (f"port={self.port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={self.folder}")
         flags = [part for option in (*options, *self._options) for part in ("-c", option)]
-        return [postgres_program("postgres"), "-D", self._data, *flags]
+        return [find_postgres_program("postgres"), "-D", self._data, *flags]
 
     def answers(self) -> bool:
-        ready = [str(postgres_program("pg_isready")), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        ready = [str(find_postgres_program("pg_isready")), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(ready, check=False).returncode == 0
 
     @property
@@ -194,6 +194,6 @@ def _program(name: str, package: str, list_other_places: Callable[[], Sequence[P
     return paths[-1]
 
 
-def postgres_program(name: str) -> Path:
+def find_postgres_program(name: str) -> Path:
     """Find a program of PostgreSQL, which Debian does not put on the path."""
     return _program(name, "postgresql", lambda: sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}")))

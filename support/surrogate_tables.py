@@ -12,20 +12,20 @@ from scipy.special import expit
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan, ModelSpec, PlanRequest, PriorSpec
-from app.inference.core.problems import Problem, problem_for
+from app.inference.core.problems import Problem, make_problem
 from app.inference.core.query import Integers, Query
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.surrogate.declared import Declared
 from app.inference.methods.surrogate.method import DpPsviSurrogate
 from app.inference.methods.surrogate.population import Population
 from app.inference.methods.surrogate.state import State
-from app.inference.post.laplace import Laplace, laplace
+from app.inference.post.laplace import Laplace, fit_laplace
 from app.inference.private_zone.mechanisms import GRID, NoiseSource
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.private_zone.rng import sampling_generator
-from app.inference.registry import method
+from app.inference.private_zone.rng import make_sampling_generator
+from app.inference.registry import find_method
 from app.inference.runner import run
-from support.divergence import divergence
+from support.divergence import compute_divergence
 from support.table import Table
 
 METHOD: Final = "dp-psvi-surrogate"
@@ -92,11 +92,11 @@ class Case:
     @property
     def problem(self) -> Problem:
         """Model, prior and design of the case."""
-        return problem_for(self.spec, self.facts)
+        return make_problem(self.spec, self.facts)
 
     def plan(self, sigma: float, size: int = 12, **parameters: Any) -> MechanismPlan:
         """Make the plan of a request with this ``sigma``."""
-        return method(METHOD).plan(PlanRequest(METHOD, size, self.spec, parameters, None, sigma), self.facts)
+        return find_method(METHOD).plan(PlanRequest(METHOD, size, self.spec, parameters, None, sigma), self.facts)
 
     def table(self) -> Table:
         """Make the table, with null rows after its rows."""
@@ -133,10 +133,10 @@ class Case:
         """Compute the posterior of the full table."""
         problem = self.problem
         x, y, present = problem.design.encode(self.table().gather(np.arange(self.slots)))
-        return posterior(problem, x.astype(float), y.astype(float), present.astype(float))
+        return fit_posterior(problem, x.astype(float), y.astype(float), present.astype(float))
 
 
-def tail_sums(t: Array64) -> Array64:
+def compute_tail_sums(t: Array64) -> Array64:
     """Compute the sums of the query of tails independently, ``(3, k)``.
 
     ``t`` are standardised columns, ``(n, k)``.
@@ -167,9 +167,9 @@ class Script:
         return query.answer(noised)
 
 
-def posterior(problem: Problem, u: Array64, y: Array64 | None, weight: Array64) -> Laplace:
+def fit_posterior(problem: Problem, u: Array64, y: Array64 | None, weight: Array64) -> Laplace:
     rows = np.asarray(problem.model.fold(u, np.zeros(len(u)) if y is None else y))
-    return laplace(problem.model, rows, weight, problem.prior, np.zeros(problem.model.dimension))
+    return fit_laplace(problem.model, rows, weight, problem.prior, np.zeros(problem.model.dimension))
 
 
 def build(case: Case, plan: MechanismPlan, noise: NoiseSource, seed: int = 0) -> Pseudocoreset:
@@ -179,19 +179,19 @@ def build(case: Case, plan: MechanismPlan, noise: NoiseSource, seed: int = 0) ->
     return run(plan, case.facts, oracle, np.random.default_rng(seed), lambda _: None)
 
 
-def losses(case: Case, points: Pseudocoreset) -> tuple[float, float]:
+def compute_losses(case: Case, points: Pseudocoreset) -> tuple[float, float]:
     """Compute the divergences of the points' posterior and of the prior, in nats."""
     problem, exact = case.problem, case.exact()
     y = problem.design.encode_targets(points.y) if points.y is not None else None
-    fitted = posterior(problem, points.u, y, points.weight)
-    prior = posterior(problem, points.u, y, np.zeros(len(points.weight)))
-    return divergence(fitted, exact), divergence(prior, exact)
+    fitted = fit_posterior(problem, points.u, y, points.weight)
+    prior = fit_posterior(problem, points.u, y, np.zeros(len(points.weight)))
+    return compute_divergence(fitted, exact), compute_divergence(prior, exact)
 
 
 def run_all_steps(case: Case, epsilon: float) -> State:
     """Compute the state after all planned steps, with fixed noise."""
     plan = case.plan(epsilon)
-    return after(case, plan, plan.steps)
+    return compute_after(case, plan, plan.steps)
 
 
 def make_state_at_zero(population: Population) -> State:
@@ -204,11 +204,11 @@ def make_state_at_zero(population: Population) -> State:
     return replace(state, population=population, theta=np.zeros(3), information=information)
 
 
-def after(case: Case, plan: MechanismPlan, steps: int, seed: int = 0) -> State:
+def compute_after(case: Case, plan: MechanismPlan, steps: int, seed: int = 0) -> State:
     """Compute the state after ``steps`` steps of a plan, with fixed noise."""
     chosen, rng = DpPsviSurrogate(), np.random.default_rng(seed)
     oracle = ClippedGaussianOracle(
-        case.problem.model, plan, case.facts, case.table(), noise=Drawn(seed), sampling=sampling_generator()
+        case.problem.model, plan, case.facts, case.table(), noise=Drawn(seed), sampling=make_sampling_generator()
     )
     state = chosen.init(plan, case.facts, rng)
     for _ in range(steps):
@@ -216,6 +216,6 @@ def after(case: Case, plan: MechanismPlan, steps: int, seed: int = 0) -> State:
     return state
 
 
-def plain(columns: int) -> Declared:
+def declare_plain(columns: int) -> Declared:
     """Make the declaration of columns with bounds only."""
     return Declared(np.full(columns, -1), np.zeros(columns, dtype=np.bool_))

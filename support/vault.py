@@ -25,7 +25,7 @@ from workers.enclave import (
     StoredTable,
     Upload,
     ingest,
-    layout,
+    make_layout,
     open_table,
 )
 
@@ -48,7 +48,7 @@ FACTS = "f" * 64
 Rows = dict[str, list[float]]
 
 
-def slow_cell(column: Column, cell: str) -> float | None:
+def parse_cell(column: Column, cell: str) -> float | None:
     """Convert one CSV cell to its stored value, None if it is missing.
 
     It uses a regular expression, ``float`` and ``index``, and no code of the real parser.
@@ -69,14 +69,14 @@ def slow_cell(column: Column, cell: str) -> float | None:
     return min(max(number, lower), upper)
 
 
-def slow_row(columns: Sequence[Column], header: list[str], cells: list[str]) -> list[float]:
+def parse_row(columns: Sequence[Column], header: list[str], cells: list[str]) -> list[float]:
     """Convert the cells of a row to the stored row, with ``present`` last."""
     null = [0.0] * (len(columns) + 1)
     if len(cells) != len(header):
         return null
     row: list[float] = []
     for column in columns:
-        value = slow_cell(column, cells[header.index(column.name)])
+        value = parse_cell(column, cells[header.index(column.name)])
         if value is None and column.impute is not None:
             impute = column.categories.index(str(column.impute)) if column.type == "categorical" else column.impute
             value = float(impute)
@@ -86,16 +86,16 @@ def slow_row(columns: Sequence[Column], header: list[str], cells: list[str]) -> 
     return [*row, 1.0]
 
 
-def slow_csv(data: bytes, columns: Sequence[Column]) -> Rows:
+def parse_csv(data: bytes, columns: Sequence[Column]) -> Rows:
     """Convert a well-quoted CSV file to the stored table, row by row."""
     text = data.decode("utf-8", errors="surrogateescape")
     header, *lines = [line for line in csv.reader(io.StringIO(text, newline="")) if line]
-    rows = [slow_row(columns, header, line) for line in lines]
+    rows = [parse_row(columns, header, line) for line in lines]
     names = [*(column.name for column in columns), "_present"]
     return {name: [row[index] for row in rows] for index, name in enumerate(names)}
 
 
-def csv_file(rows: Sequence[Sequence[object]], header: Sequence[str] = NAMES) -> bytes:
+def make_csv_file(rows: Sequence[Sequence[object]], header: Sequence[str] = NAMES) -> bytes:
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow(header)
@@ -161,12 +161,12 @@ class Vault:
             "dataset_box": self.dataset_box,
             "wrapped_key": table.wrapped_key,
             "facts_digest": FACTS,
-            "layout": layout(columns, slots, unit),
+            "layout": make_layout(columns, slots, unit),
         }
         return open_table(self.store, table.table_object, **(arguments | (changes or {})))
 
 
-def new_vault(root: Path) -> Vault:
+def make_vault(root: Path) -> Vault:
     secret = bytes(PrivateKey.generate())
     box = seal_new_dataset_key("ds_1", bytes(PrivateKey(secret).public_key))
     return Vault(root, LocalStore(root / "store"), secret, box)

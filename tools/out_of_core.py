@@ -40,16 +40,16 @@ from rich.console import Console
 from rich.table import Table
 
 from app.inference.core.plan import Mechanism, PlannedQuery, PlanRequest
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Query
 from app.inference.private_zone.mechanisms import DiscreteGaussian
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.private_zone.partition import fold
 from app.inference.private_zone.queries import BoundedScoreSum, PotentialSum
-from app.inference.private_zone.rng import monte_carlo_generator, sampling_generator
-from app.inference.registry import method
+from app.inference.private_zone.rng import make_monte_carlo_generator, make_sampling_generator
+from app.inference.registry import find_method
 from app.privacy.events import GaussianEvent
-from benchmarks.sources import TARGET, GeneratedRows, facts, spec
+from benchmarks.sources import TARGET, GeneratedRows, make_facts, make_spec
 from workers.enclave.table import StoredTable
 from workers.enclave.table_format import Layout, TableKeys
 from workers.enclave.table_writer import TableWriter
@@ -87,12 +87,12 @@ def small(path: Path) -> Path:
 
 def layout(rows: int) -> Layout:
     """Make the table's layout."""
-    return Layout(facts(FEATURES, rows).columns, rows)
+    return Layout(make_facts(FEATURES, rows).columns, rows)
 
 
 def make_query(kind: str) -> Query:
     """Make a query of ``kind`` about a random parameter."""
-    rng = monte_carlo_generator()
+    rng = make_monte_carlo_generator()
     width = FEATURES + 1
     theta = 0.5 * rng.standard_normal(width)
     if kind == "potential_sum":
@@ -130,7 +130,7 @@ def scan(path: Path, *, lean: bool = False) -> Callable[[], object]:
 
 def kernel(kind: str, rows: int) -> Callable[[], object]:
     """Compute the sums over repeated rows in memory, without noise."""
-    problem, query = problem_for(spec(FEATURES), facts(FEATURES, BLOCK)), make_query(kind)
+    problem, query = make_problem(make_spec(FEATURES), make_facts(FEATURES, BLOCK)), make_query(kind)
     block, present = fold(problem.model, problem.design, GeneratedRows(BLOCK, FEATURES), range(BLOCK))
 
     def work() -> None:
@@ -143,16 +143,16 @@ def kernel(kind: str, rows: int) -> Callable[[], object]:
 
 def oracle(kind: str, path: Path, rows: int) -> Callable[[], object]:
     """Answer a planned query about all rows of the table, with noise."""
-    declared, query = facts(FEATURES, rows), make_query(kind)
-    request = PlanRequest("dp-psvi", 50, spec(FEATURES), {"posterior_draws": DRAWS}, Mechanism(5.0, 1.0, 1))
+    declared, query = make_facts(FEATURES, rows), make_query(kind)
+    request = PlanRequest("dp-psvi", 50, make_spec(FEATURES), {"posterior_draws": DRAWS}, Mechanism(5.0, 1.0, 1))
     planned = (PlannedQuery(kind, query.length, GaussianEvent(5.0)),)
-    plan = replace(method("dp-psvi").plan(request, declared), queries=planned)
-    model = problem_for(spec(FEATURES), declared).model
+    plan = replace(find_method("dp-psvi").plan(request, declared), queries=planned)
+    model = make_problem(make_spec(FEATURES), declared).model
 
     def work() -> None:
         with StoredTable(path.open("rb"), KEYS, layout(rows)) as table:
             ClippedGaussianOracle(
-                model, plan, declared, table, noise=DiscreteGaussian(), sampling=sampling_generator()
+                model, plan, declared, table, noise=DiscreteGaussian(), sampling=make_sampling_generator()
             ).ask(query)
 
     return work

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from app.datasets.facts import declared_facts, digest_facts
+from app.datasets.facts import digest_facts, make_declared_facts
 from app.datasets.models import Content, Dataset
 from app.db import ReadSession
 from app.errors import Internal
@@ -70,7 +70,7 @@ def read_run(job: Job, dataset: Dataset, content: Content) -> Run:
         job_id=job.id,
         dataset_id=dataset.id,
         content_version=content.version,
-        facts=declared_facts(dataset, job.cost_delta),
+        facts=make_declared_facts(dataset, job.cost_delta),
         plan=plan_json.from_json(job.plan),
         cost=cost,
     )

@@ -15,7 +15,7 @@ from app.config import Settings
 from app.datasets.disposal import Disposal
 from app.jobs.lifecycle import Lifecycle
 from app.ledger import Ledger
-from app.queue.sender import CeleryQueue, celery_settings
+from app.queue.sender import CeleryQueue, make_celery_settings
 from app.releases.publication import Publisher
 from app.vault.keys import load_worker_keys
 from app.vault.signing import Signer
@@ -50,7 +50,7 @@ class TaskHandlers:
 def make_celery(settings: Settings) -> Celery:
     """Make the Celery application; :func:`workers.tasks.register` registers its tasks."""
     celery = Celery("corevault-worker", set_as_current=False, fixups=[])
-    celery.conf.update(celery_settings(settings.broker_url, settings.data_dir))
+    celery.conf.update(make_celery_settings(settings.broker_url, settings.data_dir))
     celery.conf.update(
         worker_concurrency=settings.worker_processes,
         worker_redirect_stdouts=False,

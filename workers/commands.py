@@ -4,7 +4,7 @@ import sys
 
 from pydantic import ValidationError
 
-from app.collector import no_collection
+from app.collector import pause_collection
 from app.config import Settings
 from app.errors import CorevaultError
 from app.setting_faults import describe_faults
@@ -19,7 +19,7 @@ def run(command: str | None) -> None:
         if command == "rewrap":
             _rewrap(settings)
         else:
-            with no_collection():
+            with pause_collection():
                 from workers.celery_worker import work  # noqa: PLC0415  (Celery and all methods: not for `rewrap`)
             work(settings)
     except ValidationError as error:

@@ -7,14 +7,14 @@ from app.inference import dry_run, registry
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Query
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
 from app.inference.private_zone.mechanisms import BadQuery, DiscreteGaussian
 from app.inference.private_zone.oracle import ClippedGaussianOracle, PlanExhausted
 from app.inference.private_zone.partition import Summation
-from app.inference.private_zone.rng import monte_carlo_generator, sampling_generator
+from app.inference.private_zone.rng import make_monte_carlo_generator, make_sampling_generator
 from app.inference.runner import run, run_public
 from app.privacy.events import PrivacyEvent
 from app.vault.errors import VaultError
@@ -54,7 +54,7 @@ def dry_run_plan(plan: MechanismPlan, facts: DeclaredFacts) -> None:
     Raises:
         Exception: any error of the method. No run of this version can carry out the plan.
     """
-    if registry.method(plan.method).private:
+    if registry.find_method(plan.method).private:
         dry_run.carry_out(plan, facts, to_the_end=not dry_run.is_large(plan, facts))
 
 
@@ -80,12 +80,12 @@ def compute(
     Raises:
         EnclaveFault: the account must be frozen.
     """
-    if not registry.method(plan.method).private:
-        points = run_public(plan, facts, rows, sampling_generator())
+    if not registry.find_method(plan.method).private:
+        points = run_public(plan, facts, rows, make_sampling_generator())
         on_step(plan.steps)
         return points, plan.events
     oracle = _make_oracle(plan, facts, rows, summation)
-    points = run(plan, facts, GuardedOracle(oracle), monte_carlo_generator(), on_step)
+    points = run(plan, facts, GuardedOracle(oracle), make_monte_carlo_generator(), on_step)
     return points, oracle.executed
 
 
@@ -93,9 +93,9 @@ def _make_oracle(
     plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, summation: Summation | None
 ) -> ClippedGaussianOracle:
     """Draw all subsamples and gather their rows. Only the store or the process may fail here."""
-    model = problem_for(plan.model, facts).model
+    model = make_problem(plan.model, facts).model
     try:
-        sampling = sampling_generator()
+        sampling = make_sampling_generator()
         return ClippedGaussianOracle(
             model, plan, facts, rows, noise=DiscreteGaussian(), sampling=sampling, summation=summation
         )

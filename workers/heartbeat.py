@@ -9,7 +9,7 @@ from typing import Self
 import structlog
 
 from app.jobs.lifecycle import Hold, Stage
-from workers.run_limits import RunLimits, resident_bytes
+from workers.run_limits import RunLimits, read_resident_bytes
 
 TICK_SECONDS = 0.5
 """The shortest time between two writes of progress."""
@@ -65,7 +65,7 @@ class Heartbeat:
             limits: counted from now on.
             end: called in the heartbeat's thread once the run is over its hard limits.
         """
-        self._since, self._resident = time.monotonic(), resident_bytes()
+        self._since, self._resident = time.monotonic(), read_resident_bytes()
         self._limits, self._end = limits, end
 
     def enter(self, stage: Stage) -> None:
@@ -121,4 +121,4 @@ class Heartbeat:
                     self._hold = Hold.LOST
 
     def _exceeds(self, seconds: float, memory_bytes: int) -> bool:
-        return time.monotonic() - self._since > seconds or resident_bytes() - self._resident > memory_bytes
+        return time.monotonic() - self._since > seconds or read_resident_bytes() - self._resident > memory_bytes

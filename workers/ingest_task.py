@@ -104,6 +104,6 @@ class Ingestion:
                 if self.stopping():  # another worker may start at once; if this one finishes first, its result counts
                     ingestion.release(tx, claim, counted=False)
                     return Hold.HANDED_OVER
-                return Hold.HELD if ingestion.heartbeat(tx, claim) else Hold.LOST
+                return Hold.HELD if ingestion.extend_lease(tx, claim) else Hold.LOST
 
         return beat

@@ -8,7 +8,7 @@ from app.datasets import repository
 from app.datasets.models import Content, Dataset
 from app.datasets.uploads.models import Upload
 from app.db import Database
-from app.vault.envelope import dataset_context, seal_key
+from app.vault.envelope import make_dataset_context, seal_key
 from app.vault.errors import ObjectMissing
 from app.vault.wrapped_keys import WrappedKeys
 from workers.enclave import OpeningKey
@@ -60,5 +60,5 @@ def _rewrap(
             return False
         public = dataset.sensitivity == "public"
         key = opening_key.dataset_key(box, dataset_id, public=public)
-        keys.keep(dataset_id, seal_key(key, dataset_context(dataset_id, public=public), sealing_key))
+        keys.keep(dataset_id, seal_key(key, make_dataset_context(dataset_id, public=public), sealing_key))
         return True

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import structlog
 
 from app import crashpoints
-from app.datasets.facts import declared_facts
+from app.datasets.facts import make_declared_facts
 from app.datasets.models import Content, Dataset
 from app.db import Database, WriteSession
 from app.errors import Internal
@@ -31,7 +31,7 @@ from app.privacy.events import PrivacyEvent
 from app.releases import repository as releases
 from app.releases.publication import Draft, Publisher
 from app.releases.statement import Standing
-from app.tracing import span
+from app.tracing import open_span
 from app.vault.errors import ObjectMissing
 from app.vault.wrapped_keys import WrappedKeys
 from workers.assignments import Assignment, OpenTable, make_assignment, read_run
@@ -110,7 +110,7 @@ class Runner:
             claim = self._lifecycle.claim(tx, job_id)
         if claim is None:
             return
-        with span("job", claim.trace, job_id=job_id, attempt=claim.attempt, request_id=claim.request_id):
+        with open_span("job", claim.trace, job_id=job_id, attempt=claim.attempt, request_id=claim.request_id):
             self._run(claim)
 
     def _run(self, claim: Claim) -> None:
@@ -163,7 +163,7 @@ class Runner:
 
         heartbeat.enter(Stage.RUNNING)
         run = assignment.run
-        with span("job.run"), self._tables(assignment) as rows, self._sharing.share(assignment, rows) as summation:
+        with open_span("job.run"), self._tables(assignment) as rows, self._sharing.share(assignment, rows) as summation:
             return compute(run.plan, run.facts, rows, on_step, summation)
 
     def _kill_process(self, claim: Claim) -> None:
@@ -194,7 +194,7 @@ class Runner:
         with self._database.write() as tx:
             self._lifecycle.check_terms(tx, claim)
         self._dry_run_plan(claim)
-        with span("job.open"), self._database.write() as tx:
+        with open_span("job.open"), self._database.write() as tx:
             job = self._lifecycle.open(tx, claim)
             assignment = None if job is None else make_assignment(tx, claim, job, box)
         if assignment is None:
@@ -221,14 +221,14 @@ class Runner:
         """
         with self._database.read() as session:
             job = session.get_one(Job, claim.job_id)
-            facts = declared_facts(session.get_one(Dataset, job.dataset_id), job.cost_delta)
+            facts = make_declared_facts(session.get_one(Dataset, job.dataset_id), job.cost_delta)
             plan = plan_json.from_json(job.plan)
         dry_run_plan(plan, facts)
 
     def _publish(self, assignment: Assignment, draft: Draft, executed: tuple[PrivacyEvent, ...]) -> None:
         """Settle the charge, publish the release and end the job, in one transaction."""
         claim, dataset_id = assignment.claim, assignment.run.dataset_id
-        with span("job.publish"), self._database.write() as tx:
+        with open_span("job.publish"), self._database.write() as tx:
             hold = self._lifecycle.settle(tx, claim, executed)
             if hold is Hold.HELD:
                 self._compare(tx, assignment)
@@ -274,7 +274,7 @@ class Runner:
         After an exception the release exists if the commit succeeded but the database's reply to it was lost.
         """
         with self._database.read() as session:
-            release = releases.of_job(session, claim.job_id)
+            release = releases.find_by_job(session, claim.job_id)
         if release is None or not self._publisher.owns(release, claim.fencing_token):
             self._publisher.discard(claim.job_id, claim.fencing_token)
 

@@ -20,7 +20,7 @@ from sqlalchemy.exc import IntegrityError
 from app.datasets import ingestion
 from app.datasets import repository as datasets
 from app.datasets.disposal import Disposal
-from app.db import Database, WriteSession, moment, now
+from app.db import Database, WriteSession, now, read_time
 from app.jobs import repository
 from app.jobs.lifecycle import Lifecycle
 from app.jobs.models import Job, WorkerLease
@@ -103,7 +103,7 @@ class Sweeper:
     def _release_lease(self) -> None:
         with self._database.write() as tx:
             mine = update(WorkerLease).where(WorkerLease.name == LEASE_NAME, WorkerLease.holder == self._holder)
-            tx.execute(mine.values(until=moment(tx)))
+            tx.execute(mine.values(until=read_time(tx)))
 
     def _recover_jobs(self) -> None:
         with self._database.read() as session:
@@ -136,7 +136,7 @@ class Sweeper:
         """
         at = now()
         with self._database.read() as session:
-            waiting = repository.waiting(session, at - SHORTEST_WAIT, at + SHORTEST_WAIT)
+            waiting = repository.list_waiting(session, at - SHORTEST_WAIT, at + SHORTEST_WAIT)
             due = [job for job in waiting if _is_due(job)]
         for job in due:
             with self._database.write() as tx:
@@ -156,7 +156,7 @@ class Sweeper:
 
     def _delete_unneeded(self) -> None:
         with self._database.read() as session:
-            half_deleted = datasets.half_deleted(session)
+            half_deleted = datasets.list_half_deleted(session)
         self._disposal.keys(half_deleted)
         self._disposal.contents(self._database, repository.is_pinned)
 
@@ -207,7 +207,7 @@ def _take_lease(tx: WriteSession, holder: str) -> bool:
 
     A lease that ends later than any lease can by this clock also counts as expired.
     """
-    at = moment(tx)
+    at = read_time(tx)
     free = or_(WorkerLease.holder == holder, WorkerLease.until < at, WorkerLease.until > at + 2 * LEASE)
     taken = (
         update(WorkerLease)

@@ -2,7 +2,7 @@
 
 from app.vault.store import ObjectStore
 from workers.assignments import Assignment
-from workers.enclave import OpeningKey, StoredTable, layout, open_table
+from workers.enclave import OpeningKey, StoredTable, make_layout, open_table
 
 
 class EnclaveTables:
@@ -33,7 +33,7 @@ class EnclaveTables:
             dataset_box=assignment.dataset_box,
             wrapped_key=assignment.wrapped_key,
             facts_digest=assignment.facts_digest,
-            layout=layout(run.facts.columns, run.facts.slots, run.facts.unit),
+            layout=make_layout(run.facts.columns, run.facts.slots, run.facts.unit),
             needed=[*model.features, *([] if model.target is None else [model.target])],
             public=run.facts.sensitivity == "public",
         )

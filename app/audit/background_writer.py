@@ -126,7 +126,7 @@ class AuditRecorder:
 
     def _chain(self) -> None:
         with self._database.read() as session:
-            if not chain.waiting(session):
+            if not chain.has_waiting(session):
                 return
         with self._database.write() as tx:
             while chain.extend(tx, self._signer) == chain.BATCH:

@@ -12,14 +12,14 @@ from sqlalchemy import func, select
 
 from app.audit.models import AuditEntry, AuditHead
 from app.db import ReadSession, WriteSession, now
-from app.hashchain import End, check_key, instant, take_lock
+from app.hashchain import End, check_key, format_instant, take_lock
 from app.vault.signing import KeyRing, Signer
 
 BATCH: Final = 1_000
 NAME: Final = "audit_entries"
 
 
-def waiting(session: ReadSession) -> bool:
+def has_waiting(session: ReadSession) -> bool:
     """Whether an entry has no place in the chain yet."""
     return session.scalar(select(AuditEntry.id).where(AuditEntry.sequence.is_(None)).limit(1)) is not None
 
@@ -45,18 +45,18 @@ def extend(tx: WriteSession, signer: Signer) -> int:
     return len(entries)
 
 
-def newest(session: ReadSession) -> int:
+def find_newest(session: ReadSession) -> int:
     """The sequence number of the newest signed head; 0 if there is none."""
     return session.scalar(select(func.max(AuditHead.sequence))) or 0
 
 
 def lock_newest(tx: WriteSession) -> int:
-    """As :func:`newest`; no entry is chained until ``tx`` ends."""
+    """As :func:`find_newest`; no entry is chained until ``tx`` ends."""
     take_lock(tx, NAME)
-    return newest(tx)
+    return find_newest(tx)
 
 
-def findings(session: ReadSession, ring: KeyRing) -> Iterator[str]:
+def find_faults(session: ReadSession, ring: KeyRing) -> Iterator[str]:
     """Yield one line for each fault; ``ring`` contains all present and former ledger keys."""
     heads = {head.sequence: head for head in session.scalars(select(AuditHead).order_by(AuditHead.sequence))}
     yield from (f"audit head {head.sequence}: the signature does not hold" for head in _find_forged(heads, ring))
@@ -73,7 +73,7 @@ def findings(session: ReadSession, ring: KeyRing) -> Iterator[str]:
             yield f"audit head {entry.sequence}: signs another entry"
         end = End(entry.sequence, entry.entry_hash or "")
     yield from (f"audit head {sequence}: its entry is missing" for sequence in heads)
-    if end.sequence > newest(session):
+    if end.sequence > find_newest(session):
         yield f"audit entry {end.sequence}: no head is signed behind it"
 
 
@@ -90,13 +90,13 @@ def _sign(signer: Signer, end: End) -> AuditHead:
 
 
 def _head(head: AuditHead) -> dict[str, Any]:
-    return {"log": "audit", "sequence": head.sequence, "at": instant(head.at), "entry_hash": head.entry_hash}
+    return {"log": "audit", "sequence": head.sequence, "at": format_instant(head.at), "entry_hash": head.entry_hash}
 
 
 def _content(entry: AuditEntry) -> dict[str, Any]:
     return {
         "id": entry.id,
-        "at": instant(entry.at),
+        "at": format_instant(entry.at),
         "actor": entry.actor,
         "action": entry.action,
         "target": entry.target,

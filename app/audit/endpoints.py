@@ -10,12 +10,12 @@ from app.audit.background_writer import AuditRecorder
 from app.audit.repository import AuditFilter
 from app.audit.schemas import AuditView, OutcomeName
 from app.auth.caller import Caller, require
-from app.http.errors.openapi import problem_responses
-from app.http.requests.pagination import Page, Paging, page
-from app.http.requests.routing import api_router
+from app.http.errors.openapi import make_problem_responses
+from app.http.requests.pagination import Page, Paging, make_page
+from app.http.requests.routing import make_router
 from app.services import Shared
 
-router = api_router("/v1", "operations", "unauthenticated", "dependency_unavailable")
+router = make_router("/v1", "operations", "unauthenticated", "dependency_unavailable")
 Overseer = Annotated[Caller, Depends(require("admin", "auditor"))]
 Word = Annotated[str | None, Query(max_length=200)]
 
@@ -32,7 +32,7 @@ def _read_filters(
     return AuditFilter(actor=actor, action=action, outcome=outcome, target=target, since=since, until=until)
 
 
-@router.get("/audit-log", responses=problem_responses("forbidden"))
+@router.get("/audit-log", responses=make_problem_responses("forbidden"))
 def read_audit_log(
     request: Request,
     services: Shared,
@@ -45,5 +45,5 @@ def read_audit_log(
     assert isinstance(recorder, AuditRecorder)
     recorder.flush()  # the page includes the calls that this process has counted
     with services.database.read() as session:
-        rows = repository.page(session, criteria, before=paging.after_id("aud"), limit=paging.limit + 1)
-        return page(rows, paging, lambda entry: entry.id, AuditView.model_validate)
+        rows = repository.list_page(session, criteria, before=paging.after_id("aud"), limit=paging.limit + 1)
+        return make_page(rows, paging, lambda entry: entry.id, AuditView.model_validate)

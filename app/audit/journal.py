@@ -4,8 +4,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from app.audit.models import AuditEntry
-from app.context import RequestContext, current
-from app.db import WriteSession, new_id, now
+from app.context import RequestContext, get_current
+from app.db import WriteSession, generate_id, now
 
 
 class Outcome(StrEnum):
@@ -25,7 +25,7 @@ def record(tx: WriteSession, target: str | None = None, *, reason: str | None = 
 
     Outside of a request this does nothing: workers change rows on behalf of calls that were recorded.
     """
-    request = current()
+    request = get_current()
     if request is None:
         return
     about = target or request.target
@@ -35,7 +35,7 @@ def record(tx: WriteSession, target: str | None = None, *, reason: str | None = 
 
 def record_command(tx: WriteSession, command: str, target: str | None = None, *, reason: str | None = None) -> None:
     """Record in ``tx`` a command of the operator."""
-    context = RequestContext(new_id("req"), method="corevaultd", route=command)
+    context = RequestContext(generate_id("req"), method="corevaultd", route=command)
     add(tx, context, status=200, code=None, target=target, count=1, at=now(), reason=reason)
 
 
@@ -52,7 +52,7 @@ def add(
 ) -> None:
     """Add one entry for ``count`` calls with the same outcome; ``request`` is the first of them."""
     entry = AuditEntry(
-        id=new_id("aud"),
+        id=generate_id("aud"),
         at=at,
         actor=request.actor,
         action=request.action,

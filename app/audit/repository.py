@@ -22,7 +22,7 @@ class AuditFilter:
     until: datetime | None = None
 
 
-def page(session: ReadSession, criteria: AuditFilter, *, before: str | None, limit: int) -> Sequence[AuditEntry]:
+def list_page(session: ReadSession, criteria: AuditFilter, *, before: str | None, limit: int) -> Sequence[AuditEntry]:
     """Entries below ``before``, newest first. The time span includes ``since`` and excludes ``until``."""
     query = select(AuditEntry).order_by(AuditEntry.id.desc()).limit(limit)
     for column, value in (

@@ -8,15 +8,15 @@ from app.auth.caller import Admin, AnyCaller
 from app.auth.models import ApiKey
 from app.auth.schemas import CreatedKey, ListedKey, Me, NewKey
 from app.auth.service import Keys
-from app.http.errors.openapi import problem_responses
-from app.http.requests.idempotency import Answer, Idempotent, idempotent
-from app.http.requests.pagination import Page, Paging, page
-from app.http.requests.routing import api_router
+from app.http.errors.openapi import make_problem_responses
+from app.http.requests.idempotency import Answer, Idempotent, answer_once
+from app.http.requests.pagination import Page, Paging, make_page
+from app.http.requests.routing import make_router
 from app.services import Shared
 
 _SECRET = frozenset({"key"})
-router = api_router("/v1", "keys", "unauthenticated", "dependency_unavailable")
-_IDEMPOTENT = problem_responses("forbidden", "state_conflict", "idempotency_conflict", "idempotency_in_progress")
+router = make_router("/v1", "keys", "unauthenticated", "dependency_unavailable")
+_IDEMPOTENT = make_problem_responses("forbidden", "state_conflict", "idempotency_conflict", "idempotency_in_progress")
 
 
 @router.post("/api-keys", status_code=201, response_model=CreatedKey, responses=_IDEMPOTENT)
@@ -30,21 +30,21 @@ def create_api_key(services: Shared, caller: Admin, request: Idempotent, body: N
             record(tx, key.id)
             return _answer_with_secret(201, key, secret)
 
-        return idempotent(tx, caller.id, request, create, omit=_SECRET)
+        return answer_once(tx, caller.id, request, create, omit=_SECRET)
 
 
-@router.get("/api-keys", responses=problem_responses("forbidden"))
+@router.get("/api-keys", responses=make_problem_responses("forbidden"))
 def list_api_keys(services: Shared, _: Admin, paging: Paging) -> Page[ListedKey]:
     """List the keys that were not revoked, newest first."""
     with services.database.read() as session:
         rows = repository.list_newest(session, paging.limit + 1, paging.after_id("key"))
-        return page(rows, paging, lambda key: key.id, ListedKey.of)
+        return make_page(rows, paging, lambda key: key.id, ListedKey.of)
 
 
 @router.post(
     "/api-keys/{key_id}/rotate",
     response_model=CreatedKey,
-    responses=problem_responses(
+    responses=make_problem_responses(
         "forbidden", "not_found", "state_conflict", "idempotency_conflict", "idempotency_in_progress"
     ),
 )
@@ -57,11 +57,11 @@ def rotate_api_key(services: Shared, caller: Admin, request: Idempotent, key_id:
             record(tx, key.id)
             return _answer_with_secret(200, key, secret)
 
-        return idempotent(tx, caller.id, request, rotate, omit=_SECRET)
+        return answer_once(tx, caller.id, request, rotate, omit=_SECRET)
 
 
 @router.delete(
-    "/api-keys/{key_id}", status_code=204, responses=problem_responses("forbidden", "not_found", "state_conflict")
+    "/api-keys/{key_id}", status_code=204, responses=make_problem_responses("forbidden", "not_found", "state_conflict")
 )
 def revoke_api_key(services: Shared, _: Admin, key_id: str) -> Response:
     """Revoke a key permanently. Its datasets, jobs and releases stay."""

@@ -12,8 +12,8 @@ from sqlalchemy.exc import IntegrityError
 
 from app.auth import repository
 from app.auth.models import ApiKey
-from app.auth.seals import is_sealed, seal_of
-from app.db import Database, ReadSession, new_id, now
+from app.auth.seals import compute_seal, is_sealed
+from app.db import Database, ReadSession, generate_id, now
 from app.errors import Unauthenticated
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def _find(session: ReadSession, digest: str) -> ApiKey:
 
 def _row(identity_key: bytes, digest: str, role: str) -> ApiKey:
     name = f"sign-in {digest[:8]}"
-    row = ApiKey(id=new_id("key"), name=name, role=role, source="oidc", secret_hash=digest, created_at=now())
-    row.seal = seal_of(identity_key, row)
+    row = ApiKey(id=generate_id("key"), name=name, role=role, source="oidc", secret_hash=digest, created_at=now())
+    row.seal = compute_seal(identity_key, row)
     return row
 
 

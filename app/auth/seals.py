@@ -19,7 +19,7 @@ from app.auth.models import ApiKey
 _PURPOSE: Final = b"corevault.caller\0"
 
 
-def seal_of(identity_key: bytes, key: ApiKey) -> str:
+def compute_seal(identity_key: bytes, key: ApiKey) -> str:
     """Compute the HMAC-SHA-256 of the row, in hex.
 
     The role of a caller who signs in elsewhere comes from the token, so it is left out.
@@ -32,7 +32,7 @@ def seal_of(identity_key: bytes, key: ApiKey) -> str:
 
 def is_sealed(identity_key: bytes, key: ApiKey) -> bool:
     """Return whether the row has the seal that the service gave it."""
-    return key.seal is not None and hmac.compare_digest(key.seal, seal_of(identity_key, key))
+    return key.seal is not None and hmac.compare_digest(key.seal, compute_seal(identity_key, key))
 
 
 def _utc(at: datetime) -> datetime:

@@ -35,7 +35,7 @@ class Secret:
         return hmac.digest(identity_key, _PURPOSE + self.text.encode("ascii"), "sha256").hex()
 
 
-def new_secret() -> Secret:
+def generate_secret() -> Secret:
     prefix = START + "".join(secrets.choice(_ALPHABET) for _ in range(_NAME_CHARACTERS))
     return Secret(f"{prefix}_{secrets.token_urlsafe(_ENTROPY_BYTES)}", prefix)
 

@@ -11,10 +11,10 @@ from typing import Final
 
 from app.auth import repository
 from app.auth.models import ApiKey
-from app.auth.seals import is_sealed, seal_of
-from app.auth.secrets import Secret, new_secret, parse
+from app.auth.seals import compute_seal, is_sealed
+from app.auth.secrets import Secret, generate_secret, parse
 from app.context import note_target
-from app.db import ReadSession, Write, WriteSession, new_id, now
+from app.db import ReadSession, Write, WriteSession, generate_id, now
 from app.errors import InvalidRequest, NotFound, StateConflict, Unauthenticated
 
 USE_NOTED_EVERY: Final = timedelta(minutes=1)
@@ -52,7 +52,7 @@ class Keys:
         at = now()
         if expires_at is not None and expires_at <= at:
             raise InvalidRequest.at("/expires_at", "Use a time in the future.")
-        key = ApiKey(id=new_id("key"), name=name, role=role, source="key", created_at=at, expires_at=expires_at)
+        key = ApiKey(id=generate_id("key"), name=name, role=role, source="key", created_at=at, expires_at=expires_at)
         secret = self._give_secret(key)
         tx.add(key)
         tx.flush()
@@ -106,14 +106,14 @@ class Keys:
         keyed, match = secret.keyed_hash(self.identity_key), None
         for key in candidates or [_DECOY]:
             stored = key.secret_hash + (key.seal or "")
-            if hmac.compare_digest(stored, keyed + seal_of(self.identity_key, key)):
+            if hmac.compare_digest(stored, keyed + compute_seal(self.identity_key, key)):
                 match = key
         return match
 
     def _give_secret(self, key: ApiKey) -> str:
-        secret = new_secret()
+        secret = generate_secret()
         key.prefix, key.secret_hash = secret.prefix, secret.keyed_hash(self.identity_key)
-        key.seal = seal_of(self.identity_key, key)
+        key.seal = compute_seal(self.identity_key, key)
         return secret.text
 
 

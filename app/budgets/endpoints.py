@@ -4,12 +4,12 @@ from app.audit.journal import record
 from app.auth.caller import Admin, AnyCaller, Owner
 from app.budgets import service
 from app.budgets.schemas import BudgetView, EntryView, LimitBody, UnfreezeBody
-from app.http.errors.openapi import problem_responses
-from app.http.requests.pagination import Page, Paging, page
-from app.http.requests.routing import api_router
+from app.http.errors.openapi import make_problem_responses
+from app.http.requests.pagination import Page, Paging, make_page
+from app.http.requests.routing import make_router
 from app.services import Shared
 
-router = api_router(
+router = make_router(
     "/v1/datasets/{dataset_id}", "budgets", "unauthenticated", "not_found", "state_conflict", "dependency_unavailable"
 )
 
@@ -21,10 +21,10 @@ def read_budget(services: Shared, caller: AnyCaller, dataset_id: str) -> BudgetV
     The owner, administrators and auditors see all allocations. Other callers see their allocation only.
     """
     with services.database.read() as session:
-        return BudgetView.model_validate(service.budget(session, services.ledger, caller, dataset_id))
+        return BudgetView.model_validate(service.read_budget(session, services.ledger, caller, dataset_id))
 
 
-@router.put("/budget", response_model_exclude_none=True, responses=problem_responses("forbidden"))
+@router.put("/budget", response_model_exclude_none=True, responses=make_problem_responses("forbidden"))
 def change_budget(services: Shared, caller: Owner, dataset_id: str, body: LimitBody) -> BudgetView:
     """Set a new total limit.
 
@@ -36,7 +36,9 @@ def change_budget(services: Shared, caller: Owner, dataset_id: str, body: LimitB
         return BudgetView.model_validate(changed)
 
 
-@router.post("/unfreeze", response_model_exclude_none=True, responses=problem_responses("forbidden", "invalid_request"))
+@router.post(
+    "/unfreeze", response_model_exclude_none=True, responses=make_problem_responses("forbidden", "invalid_request")
+)
 def unfreeze_account(services: Shared, caller: Admin, dataset_id: str, body: UnfreezeBody) -> BudgetView:
     """End the freeze of the dataset's account, unless tampering was its cause."""
     with services.database.write() as tx:
@@ -45,10 +47,10 @@ def unfreeze_account(services: Shared, caller: Admin, dataset_id: str, body: Unf
         return BudgetView.model_validate(unfrozen)
 
 
-@router.get("/ledger", responses=problem_responses("forbidden"))
+@router.get("/ledger", responses=make_problem_responses("forbidden"))
 def read_ledger(services: Shared, caller: AnyCaller, dataset_id: str, paging: Paging) -> Page[EntryView]:
     """List the entries of the account's hash chain, newest first."""
     with services.database.read() as session:
         before = paging.after_sequence()
-        rows = service.entries(session, services.ledger, caller, dataset_id, limit=paging.limit + 1, before=before)
-        return page(rows, paging, lambda entry: entry.sequence, EntryView.model_validate)
+        rows = service.list_entries(session, services.ledger, caller, dataset_id, limit=paging.limit + 1, before=before)
+        return make_page(rows, paging, lambda entry: entry.sequence, EntryView.model_validate)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from app.auth.caller import Caller
 from app.budgets.schemas import LimitBody
 from app.datasets import access
-from app.datasets.declaration import plain_text_faults
+from app.datasets.declaration import find_plain_text_faults
 from app.datasets.models import Dataset
 from app.db import ReadSession, WriteSession
 from app.errors import Forbidden, InvalidRequest, StateConflict
@@ -16,31 +16,31 @@ _READERS = ("admin", "auditor", "owner")
 _NOT_OWN = "This call needs the key of the dataset's owner, or one of the role admin or auditor; yours may only use it."
 
 
-def budget(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str) -> Budget:
+def read_budget(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str) -> Budget:
     """Read the account behind a dataset; it stays readable after the dataset is deleted.
 
     Raises:
         NotFound: there is no such dataset for this caller.
         StateConflict: the dataset is public.
     """
-    dataset = _require_account(access.visible(session, caller, dataset_id))
+    dataset = _require_account(access.find_visible(session, caller, dataset_id))
     everything = ledger.budget(session, dataset.id, caller.id)
-    return everything.restrict_to(None if access.oversees(caller, dataset) else caller.id)
+    return everything.restrict_to(None if access.may_oversee(caller, dataset) else caller.id)
 
 
-def entries(
+def list_entries(
     session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str, *, limit: int, before: int | None
 ) -> Sequence[LedgerEntry]:
     """List the entries of the account's chain below sequence ``before``, newest first.
 
     Raises:
         Forbidden: the caller is an analyst, or may only use the dataset.
-        NotFound, StateConflict: as :func:`budget`.
+        NotFound, StateConflict: as :func:`read_budget`.
     """
     if caller.role == "analyst":
         raise Forbidden.to(caller.role, _READERS)
-    dataset = access.visible(session, caller, dataset_id)
-    if not access.oversees(caller, dataset):
+    dataset = access.find_visible(session, caller, dataset_id)
+    if not access.may_oversee(caller, dataset):
         raise Forbidden(_NOT_OWN)
     return ledger.entries(session, _require_account(dataset).id, limit=limit, before=before)
 
@@ -49,11 +49,11 @@ def change_limit(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: s
     """Lower the limit at once, or raise it with a tranche.
 
     Raises:
-        Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.changeable`; StateConflict also for a
+        Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.lock_changeable`; StateConflict also for a
             public dataset and for a limit below the spent cost.
         InvalidRequest: this server does not allow the epsilon or delta.
     """
-    dataset = _require_account(access.changeable(tx, caller, dataset_id))
+    dataset = _require_account(access.lock_changeable(tx, caller, dataset_id))
     ledger.change_limit(tx, dataset.id, body.epsilon, body.delta)
     tx.flush()
     return ledger.budget(tx, dataset.id, caller.id)
@@ -67,10 +67,10 @@ def unfreeze(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: str, 
         InvalidRequest: the reason is blank or not printable.
         StateConflict: the dataset is public, or as :func:`app.ledger.account.freezing.unfreeze`.
     """
-    faults = tuple(plain_text_faults("/reason", reason))
+    faults = tuple(find_plain_text_faults("/reason", reason))
     if faults:
         raise InvalidRequest(faults=faults)
-    dataset = _require_account(access.visible(tx, caller, dataset_id))
+    dataset = _require_account(access.find_visible(tx, caller, dataset_id))
     ledger.unfreeze(tx, dataset.id, reason)
     tx.flush()
     return ledger.budget(tx, dataset.id)

@@ -6,11 +6,11 @@ from app.inference.core.method import Method
 from app.inference.models.definition import Family
 
 
-def catalogue() -> Catalogue:
+def make_catalogue() -> Catalogue:
     """List all registered methods and model families."""
     return Catalogue(
-        methods=[_method(entry) for entry in registry.methods()],
-        models=[_model(entry) for entry in registry.families()],
+        methods=[_method(entry) for entry in registry.list_methods()],
+        models=[_model(entry) for entry in registry.list_families()],
     )
 
 

@@ -15,7 +15,7 @@ import typer
 
 from app.cli.failures import explain_failures, fail, load_settings
 from app.cli.keys import keys_cli
-from app.collector import ignore_present_objects, no_collection
+from app.collector import ignore_present_objects, pause_collection
 
 Host = Annotated[str, typer.Option(envvar="COREVAULT_HOST", help="Address to listen on.")]
 Port = Annotated[
@@ -67,7 +67,7 @@ def up(
     """Run the whole service from one folder: migrate the database, then run API and worker until a signal."""
     from app.cli.sockets import check_bind, check_certificate
 
-    with no_collection():
+    with pause_collection():
         from app.cli.up import run
     settings = load_settings(data_dir=data_dir)
     check_bind(host, settings)
@@ -91,7 +91,7 @@ def api(
     check_bind(host, settings)
     check_certificate(settings)
     if processes == 1:
-        with no_collection():
+        with pause_collection():
             from app.cli.serving import serve  # the whole API, before it listens
     else:
         from app.cli.several import serve_by_several
@@ -202,7 +202,7 @@ def admin_key(
     with explain_failures():
         installation.check_exists(settings)
         if str(file) == "-":
-            typer.echo(installation.new_admin_key(settings))
+            typer.echo(installation.create_admin_key(settings))
         elif not installation.write_admin_key(settings, file):
             fail(f"{file} exists already, so no key was created; choose another file")
         else:

@@ -14,7 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from app.cli.unread_answers import ReadProtocol
 
 
-def prompt_protocol(head_seconds: float, unread_seconds: float) -> type[HttpToolsProtocol]:
+def make_protocol(head_seconds: float, unread_seconds: float) -> type[HttpToolsProtocol]:
     """Make the server's protocol class, with these limits for slow clients.
 
     A connection is closed if no complete request head arrives within ``head_seconds``. It is also closed if its client

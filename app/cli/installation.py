@@ -14,7 +14,7 @@ from app.audit import chain
 from app.audit.journal import record_command
 from app.auth import repository
 from app.auth.models import ApiKey
-from app.auth.seals import is_sealed, seal_of
+from app.auth.seals import compute_seal, is_sealed
 from app.auth.service import Keys
 from app.cli.failures import fail, warn
 from app.cli.relocation import sort_into_areas
@@ -57,7 +57,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def alone(folder: Path) -> AbstractContextManager[None]:
+def lock_existing(folder: Path) -> AbstractContextManager[None]:
     """Lock the folder if it exists; do not create it."""
     return lock_folder(folder) if folder.is_dir() else nullcontext()
 
@@ -144,7 +144,7 @@ def _seal(settings: Settings, row: Mapping[str, Any]) -> str:
             "Nothing was changed."
         ) from None
     fields = {name: value for name, value in row.items() if name not in {"revoked_at", "seal"}}
-    return seal_of(identity_key, ApiKey(**fields))
+    return compute_seal(identity_key, ApiKey(**fields))
 
 
 def _warn_of_useless_keys(database: Database) -> None:
@@ -201,7 +201,7 @@ def rotate_ledger_key(settings: Settings) -> str:
     """
     keys.create_keys(settings.keys_dir)
     database = Database(make_engine(settings.database_url))
-    with database, alone(settings.data_dir), database.write() as tx:
+    with database, lock_existing(settings.data_dir), database.write() as tx:
         ledger, _ = _ledger(settings)
         ledger.check_mark(tx)
         cutoff: Cutoff = {"checkpoint": ledger.newest_checkpoint(tx), "audit": chain.lock_newest(tx)}
@@ -228,7 +228,7 @@ def create_keys(settings: Settings, share: Path | None = None) -> Path:
     return chosen
 
 
-def new_admin_key(settings: Settings) -> str:
+def create_admin_key(settings: Settings) -> str:
     """Create an admin key; return its secret."""
     identity_key = keys.load_identity_key(settings.keys_dir)
     with Database(make_engine(settings.database_url)) as database, database.write() as tx:
@@ -249,7 +249,7 @@ def write_admin_key(settings: Settings, file: Path) -> bool:
         return False
     try:
         with os.fdopen(handle, "w", encoding="ascii") as opened:
-            opened.write(new_admin_key(settings))
+            opened.write(create_admin_key(settings))
             opened.flush()
             os.fsync(opened.fileno())
     except BaseException:
@@ -265,7 +265,7 @@ def has_keys(settings: Settings) -> bool:
         return any(is_sealed(identity_key, key) for key in repository.list_unrevoked(session))
 
 
-def holds_admin_key(settings: Settings, file: Path) -> bool:
+def has_admin_key(settings: Settings, file: Path) -> bool:
     """Whether the file contains a valid admin key of this installation."""
     try:
         secret = file.read_text(encoding="ascii").strip()

@@ -91,14 +91,16 @@ def rewrap(
     It needs the worker's keys and storage.
     """
     from app.cli import installation
-    from app.cli.up import child_environment, script
+    from app.cli.up import find_script, make_child_environment
     from app.vault import rotation
 
     settings = load_settings(data_dir=data_dir)
     installation.check_keys(settings)
     with explain_failures():
         installation.check_exists(settings)
-        done = subprocess.run((script("corevault-worker"), "rewrap"), env=child_environment(settings), check=False)
+        done = subprocess.run(
+            (find_script("corevault-worker"), "rewrap"), env=make_child_environment(settings), check=False
+        )
         if done.returncode != 0:
             raise typer.Exit(1)
         if destroy_retired:
@@ -115,7 +117,7 @@ def escrow_key(file: Annotated[Path, typer.Argument(help="New file for the secre
     from app.vault import escrow
 
     with explain_failures():
-        typer.echo(f"copy only {escrow.new_escrow_key(file)} to the service")
+        typer.echo(f"copy only {escrow.create_escrow_key(file)} to the service")
 
 
 @keys_cli.command(name="escrow")

@@ -58,7 +58,7 @@ def adopt_orphans() -> None:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def orphans(started: Iterable[Child]) -> frozenset[int]:
+def find_orphans(started: Iterable[Child]) -> frozenset[int]:
     """Return the ids of child processes that this process did not start itself."""
     me = os.getpid()
     listed = Path(f"/proc/{me}/task/{me}/children").read_text().split()

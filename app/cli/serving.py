@@ -9,7 +9,7 @@ from types import FrameType
 import uvicorn
 
 from app import tracing
-from app.cli.connections import prompt_protocol
+from app.cli.connections import make_protocol
 from app.cli.memory import keep_what_is_freed
 from app.cli.several import METRICS_DIR
 from app.collector import ignore_present_objects
@@ -36,7 +36,7 @@ def serve(settings: Settings, listener: socket.socket) -> None:
             hosts=AllowedHosts.of(settings.allowed_hosts),
             least_rate=_least_rate(settings),
         ),
-        http=prompt_protocol(settings.header_seconds, settings.unread_seconds),
+        http=make_protocol(settings.header_seconds, settings.unread_seconds),
         ws="none",
         lifespan="on",
         log_config=None,

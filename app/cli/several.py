@@ -9,9 +9,9 @@ import typer
 
 from app.cli.failures import warn
 from app.cli.processes import Child
-from app.cli.sockets import address_of
+from app.cli.sockets import format_address
 from app.cli.supervisor import supervise
-from app.cli.up import script
+from app.cli.up import find_script
 from app.config import Settings
 from app.vault.keys import load_api_keys
 
@@ -41,7 +41,7 @@ def _serve(settings: Settings, listener: socket.socket, data_dir: Path | None, p
     if not settings.broker_url.startswith(("redis://", "rediss://")):
         warn(_COUNTED_SEPARATELY.format(processes))
     with tempfile.TemporaryDirectory(prefix="corevault-metrics-") as metrics:
-        typer.echo(f"{processes} processes are listening on {address_of(listener, settings)}")
+        typer.echo(f"{processes} processes are listening on {format_address(listener, settings)}")
         supervise([_child(number, listener, data_dir, metrics) for number in range(1, processes + 1)])
 
 
@@ -52,5 +52,5 @@ def _child(number: int, listener: socket.socket, data_dir: Path | None, metrics:
     """
     handle, host = listener.fileno(), listener.getsockname()[0]
     where = () if data_dir is None else ("--data-dir", str(data_dir))
-    command = (script("corevaultd"), "api", "--host", host, "--fd", str(handle), *where)
+    command = (find_script("corevaultd"), "api", "--host", host, "--fd", str(handle), *where)
     return Child(f"api {number}", command, {**os.environ, METRICS_DIR: metrics}, (handle,))

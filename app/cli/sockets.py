@@ -65,7 +65,7 @@ def listen(host: str, port: int) -> socket.socket:
         return listener
 
 
-def address_of(listener: socket.socket, settings: Settings) -> str:
+def format_address(listener: socket.socket, settings: Settings) -> str:
     """Return the URL of the socket."""
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host

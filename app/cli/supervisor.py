@@ -7,7 +7,7 @@ from typing import Final
 
 import typer
 
-from app.cli.processes import Child, adopt_orphans, kill, orphans, reap
+from app.cli.processes import Child, adopt_orphans, find_orphans, kill, reap
 
 STOP: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 GRACE_SECONDS: Final = 12.0
@@ -35,7 +35,7 @@ def supervise(children: Sequence[Child]) -> None:
         _stop(children)
 
 
-def delay_seconds(failures: int) -> float:
+def compute_delay_seconds(failures: int) -> float:
     """Return the wait before the next start, after this many failures in a row."""
     return float(min(FIRST_DELAY_SECONDS * 2.0 ** min(failures - 1, 16), LONGEST_DELAY_SECONDS))
 
@@ -53,11 +53,11 @@ def _wait_seconds(children: Sequence[Child]) -> float:
 
 
 def _restart_ended(children: Sequence[Child], now: float) -> None:
-    reap(orphans(children))
+    reap(find_orphans(children))
     for child in children:
         if child.process is not None and child.process.poll() is not None:
             child.failures = 1 if now - child.started_at > STEADY_SECONDS else child.failures + 1
-            child.restart_at = now + delay_seconds(child.failures)
+            child.restart_at = now + compute_delay_seconds(child.failures)
             typer.echo(f"corevaultd: {child.name} ended ({child.process.returncode}); restarting it", err=True)
             child.process = None
         if child.process is None and now >= child.restart_at:
@@ -75,7 +75,7 @@ def _stop(children: Sequence[Child]) -> None:
         child.send(signal.SIGKILL)
         if child.process is not None:
             child.process.wait()
-    while left := orphans(children):
+    while left := find_orphans(children):
         kill(left)
         reap(left)
         signal.sigtimedwait({signal.SIGCHLD}, 0.05)

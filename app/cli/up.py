@@ -12,7 +12,7 @@ import typer
 from app.cli import installation
 from app.cli.failures import fail, warn
 from app.cli.processes import Child
-from app.cli.sockets import address_of, listen
+from app.cli.sockets import format_address, listen
 from app.cli.supervisor import supervise
 from app.config import Settings
 
@@ -21,7 +21,7 @@ def run(settings: Settings, host: str, port: int, bootstrap_key: Path | None) ->
     """Prepare the folder, and then keep API and worker running until a signal."""
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # children inherit it, so no process writes its memory to disk
-    with installation.alone(settings.data_dir):  # a second start fails here, not at the port
+    with installation.lock_existing(settings.data_dir):  # a second start fails here, not at the port
         listener = listen(host, port)
     with listener, installation.lock_folder(settings.data_dir):
         installation.check_identity_key(settings)
@@ -29,11 +29,13 @@ def run(settings: Settings, host: str, port: int, bootstrap_key: Path | None) ->
         installation.migrate(settings)
         if bootstrap_key is not None:
             _bootstrap(settings, bootstrap_key)
-        typer.echo(f"Corevault is listening on {address_of(listener, settings)}; its data is in {settings.data_dir}")
+        typer.echo(
+            f"Corevault is listening on {format_address(listener, settings)}; its data is in {settings.data_dir}"
+        )
         if settings.oidc_issuer is None and not installation.has_keys(settings):
             typer.echo(f"there is no API key yet: {_admin_key_command(settings, Path('admin.key'))}", err=True)
         try:
-            supervise((api_child(settings, listener, share), worker_child(settings)))
+            supervise((make_api_child(settings, listener, share), make_worker_child(settings)))
         finally:
             installation.tidy(settings)
 
@@ -43,7 +45,7 @@ def _bootstrap(settings: Settings, file: Path) -> None:
 
     The file may be from another installation.
     """
-    if installation.write_admin_key(settings, file) or installation.holds_admin_key(settings, file):
+    if installation.write_admin_key(settings, file) or installation.has_admin_key(settings, file):
         typer.echo(f"{file} holds an administrator's key", err=True)
     else:
         remedy = _admin_key_command(settings, file.with_name(f"new-{file.name}"))
@@ -56,27 +58,27 @@ def _admin_key_command(settings: Settings, file: Path) -> str:
     return f"`{shlex.join(command)}` creates an administrator's key"
 
 
-def api_child(settings: Settings, listener: socket.socket, keys_dir: Path) -> Child:
+def make_api_child(settings: Settings, listener: socket.socket, keys_dir: Path) -> Child:
     """Make the API process on ``listener``, whose keys cannot open boxes."""
     handle = listener.fileno()
     host = listener.getsockname()[0]
-    command = (script("corevaultd"), "api", "--host", host, "--fd", str(handle))
-    environment = child_environment(settings) | {"COREVAULT_KEYS_DIR": str(keys_dir)}
+    command = (find_script("corevaultd"), "api", "--host", host, "--fd", str(handle))
+    environment = make_child_environment(settings) | {"COREVAULT_KEYS_DIR": str(keys_dir)}
     return Child("api", command, environment, (handle,))
 
 
-def worker_child(settings: Settings) -> Child:
+def make_worker_child(settings: Settings) -> Child:
     """Make the worker process, the only one whose environment names the opening key."""
-    return Child("worker", (script("corevault-worker"),), child_environment(settings))
+    return Child("worker", (find_script("corevault-worker"),), make_child_environment(settings))
 
 
-def child_environment(settings: Settings) -> dict[str, str]:
+def make_child_environment(settings: Settings) -> dict[str, str]:
     """Return the environment of this process, with these settings."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
     return others | settings.environment()
 
 
-def script(name: str) -> str:
+def find_script(name: str) -> str:
     """Return the path of a console command in this interpreter's folder; ``PATH`` is not used."""
     script = Path(sys.executable).parent / name
     if not script.exists():

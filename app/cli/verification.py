@@ -15,7 +15,7 @@ from app.auth.service import Keys
 from app.cli.failures import FAILED
 from app.config import Settings
 from app.db import Database, ReadSession, make_engine
-from app.db.migrations import at_head
+from app.db.migrations import is_at_head
 from app.errors import CorevaultError
 from app.ledger import Ledger
 from app.ledger.integrity.high_water_mark import HighWaterMark
@@ -46,7 +46,7 @@ def verify(settings: Settings, *, storage: bool, mark: bool) -> Iterator[Finding
     """
     keys = load_api_keys(settings.keys_dir)
     with Database(make_engine(settings.database_url)) as database:
-        if not at_head(database.engine):
+        if not is_at_head(database.engine):
             yield Finding("database", "", "it is not migrated to this version; run 'corevaultd migrate'")
             return
         store = None
@@ -80,13 +80,13 @@ def _check_database(
     signer = Signer(keys.ledger_seed, keys.ledger_retired, keys.ledger_until)
     for account_id in Ledger(signer, max_epsilon).verify(session):
         yield Finding("account", account_id, "its chain, checkpoints, balance or index are not valid")
-    for release_id, fault in proof.findings(session, KeyRing([keys.release_public, *keys.release_retired]), store):
+    for release_id, fault in proof.find_faults(session, KeyRing([keys.release_public, *keys.release_retired]), store):
         yield Finding("release", release_id, fault)
-    for fault in chain.findings(session, signer.ring):
+    for fault in chain.find_faults(session, signer.ring):
         yield Finding("audit log", "", fault)
 
 
-def name_of(database_url: str) -> str:
+def name_database(database_url: str) -> str:
     """Name the database, without credentials."""
     url = make_url(database_url)
     if url.host is None:
@@ -100,7 +100,7 @@ def report(settings: Settings, *, storage: bool, mark: bool, as_json: bool) -> N
     Each finding is one line, or all are one JSON object. The folder and the database are printed to standard error, so
     that an operator notices if they are the wrong ones.
     """
-    typer.echo(f"checking {settings.data_dir.resolve()} and {name_of(settings.database_url)}", err=True)
+    typer.echo(f"checking {settings.data_dir.resolve()} and {name_database(settings.database_url)}", err=True)
     findings = list(verify(settings, storage=storage, mark=mark))
     if as_json:
         typer.echo(json.dumps({"holds": not findings, "findings": [asdict(each) for each in findings]}))

@@ -17,7 +17,7 @@ _STILL_READ = "The upload is still being processed. Try again when the dataset's
 _NOTHING_UPLOADED = "The dataset has no content yet. Its owner must upload a table first."
 
 
-def visible(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
+def find_visible(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
     """Return the dataset, if the caller may see it.
 
     Callers see the datasets that they own or that are shared with them; overseers see all.
@@ -26,7 +26,7 @@ def visible(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
         NotFound: there is no such dataset, or the caller may not see it.
     """
     dataset = repository.get(session, dataset_id)
-    if dataset is None or not (oversees(caller, dataset) or repository.is_shared(session, dataset.id, caller.id)):
+    if dataset is None or not (may_oversee(caller, dataset) or repository.is_shared(session, dataset.id, caller.id)):
         raise NotFound
     note_target(dataset.id)
     return dataset
@@ -48,7 +48,7 @@ def find_owned(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset
     return dataset
 
 
-def changeable(tx: WriteSession, caller: Caller, dataset_id: str) -> Dataset:
+def lock_changeable(tx: WriteSession, caller: Caller, dataset_id: str) -> Dataset:
     """Return the caller's own dataset, locked and not deleted.
 
     Raises:
@@ -62,20 +62,20 @@ def changeable(tx: WriteSession, caller: Caller, dataset_id: str) -> Dataset:
     return dataset
 
 
-def oversees(caller: Caller, dataset: Dataset) -> bool:
+def may_oversee(caller: Caller, dataset: Dataset) -> bool:
     """Whether the caller may see the ledger and the outcome of uploads: its owner and all overseers."""
     return caller.role in OVERSEERS or dataset.owner_id == caller.id
 
 
-def why_not_ready(session: ReadSession, caller: Caller, dataset: Dataset) -> str:
+def explain_not_ready(session: ReadSession, caller: Caller, dataset: Dataset) -> str:
     """Explain why jobs cannot run on a dataset without a content in force.
 
     Callers other than the owner and overseers always get the same text. The outcome of an upload depends on private
     rows.
     """
-    if not oversees(caller, dataset):
+    if not may_oversee(caller, dataset):
         return _NOT_READY
-    newest = repository.latest(session, [dataset.id]).get(dataset.id)
+    newest = repository.find_latest(session, [dataset.id]).get(dataset.id)
     if newest is None:
         return _NOTHING_UPLOADED
     if newest.status == "received":
@@ -84,6 +84,6 @@ def why_not_ready(session: ReadSession, caller: Caller, dataset: Dataset) -> str
     return _NOT_READY if remedy is None else f"The last upload was rejected: {newest.rejection}. {remedy}"
 
 
-def visible_to(caller: Caller) -> str | None:
+def choose_key_filter(caller: Caller) -> str | None:
     """Return the key id that a list of datasets is filtered by; None for overseers, who see all."""
     return None if caller.role in OVERSEERS else caller.id

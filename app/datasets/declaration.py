@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from app.datasets.columns import BinaryColumn, CategoricalColumn, ColumnBody, IntegerColumn, RealColumn
 from app.datasets.schemas import DatasetBody
 from app.errors import Fault, InvalidRequest
-from app.inference.models.targets import REMEDY, resolves
+from app.inference.models.targets import REMEDY, is_resolved
 
 MAX_UNIT_CELLS = 2**22  # all rows of a unit are held in memory at once
 SMALLEST_WIDTH = 1e-100  # below this the reciprocal of a column's scale is not safe
@@ -33,7 +33,7 @@ def check(body: DatasetBody, largest_slots: int) -> None:
         raise InvalidRequest(faults=faults)
 
 
-def plain_text_faults(pointer: str, text: str, *, lines: bool = False) -> Iterator[Fault]:
+def find_plain_text_faults(pointer: str, text: str, *, lines: bool = False) -> Iterator[Fault]:
     """Yield a fault for text that is blank or has control characters.
 
     Some databases and terminals cannot store or show control characters. ``lines`` allows line breaks and tabs.
@@ -46,9 +46,9 @@ def plain_text_faults(pointer: str, text: str, *, lines: bool = False) -> Iterat
 
 
 def _text_faults(body: DatasetBody) -> Iterator[Fault]:
-    yield from plain_text_faults("/name", body.name)
-    yield from plain_text_faults("/description", body.description, lines=True)
-    yield from plain_text_faults("/population", body.population or "")
+    yield from find_plain_text_faults("/name", body.name)
+    yield from find_plain_text_faults("/description", body.description, lines=True)
+    yield from find_plain_text_faults("/population", body.population or "")
 
 
 def _column_faults(columns: list[ColumnBody]) -> Iterator[Fault]:
@@ -72,7 +72,7 @@ def _bound_faults(pointer: str, column: IntegerColumn | RealColumn) -> Iterator[
     elif column.upper - column.lower < SMALLEST_WIDTH:
         message = f"The bounds must differ by at least {SMALLEST_WIDTH:g}. Use another unit of measurement."
         yield Fault(f"{pointer}/upper", message)
-    elif column.type == "real" and not resolves(column.lower, column.upper):
+    elif column.type == "real" and not is_resolved(column.lower, column.upper):
         message = f"These bounds are too close together for double precision: {REMEDY}."
         yield Fault(f"{pointer}/upper", message)
     elif column.missing is not None and not column.lower <= column.missing.impute <= column.upper:
@@ -83,7 +83,7 @@ def _category_faults(pointer: str, column: CategoricalColumn) -> Iterator[Fault]
     if len(set(column.categories)) < len(column.categories):
         yield Fault(f"{pointer}/categories", "A category is listed twice. List each category once.")
     for index, category in enumerate(column.categories):
-        yield from plain_text_faults(f"{pointer}/categories/{index}", category)
+        yield from find_plain_text_faults(f"{pointer}/categories/{index}", category)
     if column.missing is not None and column.missing.impute not in column.categories:
         yield Fault(f"{pointer}/missing/impute", "The value for missing cells must be one of the categories.")
 

@@ -42,7 +42,7 @@ def delete(services: Services, caller: Caller, dataset_id: str) -> dict[str, Any
             return dataset.deletion_receipt
         if dataset.deleted_at is None:
             _mark_deleted(tx, services, dataset)
-        parts = [part.object_name for part in uploads.objects_of(tx, dataset_id)]
+        parts = [part.object_name for part in uploads.list_dataset_objects(tx, dataset_id)]
     services.areas.keys.destroy(dataset_id)
     for name in parts:
         services.areas.keys.destroy_part(name)
@@ -65,15 +65,15 @@ def _mark_deleted(tx: WriteSession, services: Services, dataset: Dataset) -> Non
     The names of its objects stay in the database until the objects are destroyed.
     """
     services.on_dataset_deleted(tx, dataset.id)
-    contents = repository.contents(tx, dataset.id)
+    contents = repository.list_contents(tx, dataset.id)
     for content in contents:
         content.wrapped_key = None
     dataset.deleted_at = dataset.updated_at = now()
     if dataset.sensitivity == "private":
         services.ledger.dataset_deleted(tx, dataset.id)
-    for upload in uploads.of_dataset(tx, dataset.id):
+    for upload in uploads.list_dataset_uploads(tx, dataset.id):
         upload.status = "ended"
-    parts = uploads.objects_of(tx, dataset.id)
+    parts = uploads.list_dataset_objects(tx, dataset.id)
     names = [part.object_name for part in parts if part.number is not None]  # a part that arrives is dropped there
     tx.after_commit(lambda: _delete_parts(services, names))
 
@@ -87,7 +87,7 @@ def _delete_parts(services: Services, parts: list[str]) -> None:
 
 def _sign_receipt(tx: WriteSession, services: Services, dataset: Dataset) -> dict[str, Any]:
     if dataset.deletion_receipt is None:
-        contents = repository.contents(tx, dataset.id)
+        contents = repository.list_contents(tx, dataset.id)
         dataset.deletion_receipt = services.signer.sign(
             _make_statement(dataset, contents, services.limits.key_backup_days)
         )

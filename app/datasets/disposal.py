@@ -101,7 +101,7 @@ class Disposal:
     def _destroy_parts(self, database: Database, content_id: str) -> bool:
         """Destroy up to ``MOST_PARTS`` parts; return whether none remain."""
         with database.read() as session:
-            names = [part.object_name for part in uploads.objects(session, [content_id], MOST_PARTS)]
+            names = [part.object_name for part in uploads.list_objects(session, [content_id], MOST_PARTS)]
         for name in names:
             self.areas.keys.destroy_part(name)
             self.areas.incoming.delete(name)
@@ -144,7 +144,7 @@ def _find_disposable_table(tx: WriteSession, content_id: str, pinned: Callable[[
     content = tx.get_one(Content, content_id)
     dataset = repository.lock(tx, content.dataset_id)
     if dataset is not None and dataset.deleted_at is None:
-        in_force = repository.in_force(tx, dataset.id)
+        in_force = repository.find_in_force(tx, dataset.id)
         if in_force is None or in_force.version <= content.version or pinned(tx, content.id):
             return None
     return content.table_object

@@ -7,7 +7,7 @@ from app.hashchain import digest
 from app.inference.core.facts import Column, DeclaredFacts
 
 
-def declared_facts(dataset: Dataset, delta: float | None = None) -> DeclaredFacts:
+def make_declared_facts(dataset: Dataset, delta: float | None = None) -> DeclaredFacts:
     """Return the declared facts of ``dataset``.
 
     ``delta`` is the delta of its account. It is None on public data, and where no plan depends on it.

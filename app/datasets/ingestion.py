@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, literal, or_, select, update
 
 from app.datasets import repository
-from app.datasets.facts import declared_facts, digest_facts
+from app.datasets.facts import digest_facts, make_declared_facts
 from app.datasets.models import Content, Dataset
 from app.datasets.uploads import repository as uploads
 from app.datasets.uploads.models import name_context
@@ -116,7 +116,7 @@ def claim(tx: WriteSession, content_id: str, lease_seconds: float = LEASE_SECOND
 def _build_claim(tx: WriteSession, content_id: str, lease_seconds: float) -> Claim:
     content = tx.get_one(Content, content_id, populate_existing=True)
     dataset = tx.get_one(Dataset, content.dataset_id)
-    parts = uploads.parts(tx, content_id)
+    parts = uploads.list_parts(tx, content_id)
     if [part.number for part in parts] != list(range(content.parts)):
         raise Internal
     return Claim(
@@ -130,14 +130,14 @@ def _build_claim(tx: WriteSession, content_id: str, lease_seconds: float) -> Cla
             SealedPart(part.object_name, name_context(content_id, place)) for place, part in enumerate(parts)
         ),
         sealed_digest=content.sealed_digest,
-        facts=declared_facts(dataset),
+        facts=make_declared_facts(dataset),
         facts_digest=digest_facts(dataset),
         fencing_token=content.fencing_token,
         lease_seconds=lease_seconds,
     )
 
 
-def heartbeat(tx: WriteSession, held: Claim) -> bool:
+def extend_lease(tx: WriteSession, held: Claim) -> bool:
     """Extend the lease; return False if another worker holds the content or it has ended."""
     return _change(tx, held, lease_until=now() + timedelta(seconds=held.lease_seconds))
 
@@ -195,7 +195,7 @@ def mark_ready(tx: WriteSession, ledger: Ledger, held: Claim, stored: StoredTabl
     content = tx.scalars(select(Content).where(*_fence(held)).with_for_update()).one_or_none()
     if content is None or dataset is None or dataset.deleted_at is not None:
         return Outcome.LOST
-    before = repository.in_force(tx, dataset.id)
+    before = repository.find_in_force(tx, dataset.id)
     content.ended_at, content.lease_until = now(), None
     private = dataset.sensitivity == "private"
     if private and not ledger.claim_fingerprint(tx, dataset.id, stored.fingerprint):
@@ -215,7 +215,7 @@ def pin(tx: WriteSession, dataset_id: str) -> Content | None:
     dataset = repository.lock(tx, dataset_id)
     if dataset is None or dataset.deleted_at is not None:
         return None
-    return repository.in_force(tx, dataset_id)
+    return repository.find_in_force(tx, dataset_id)
 
 
 def requeue_stale(tx: WriteSession, queue: TaskQueue) -> None:

@@ -24,7 +24,7 @@ def lock(tx: WriteSession, dataset_id: str) -> Dataset | None:
     return tx.scalars(query.execution_options(populate_existing=True)).one_or_none()
 
 
-def page(session: ReadSession, visible_to: str | None, before: str | None, limit: int) -> Sequence[Dataset]:
+def list_page(session: ReadSession, visible_to: str | None, before: str | None, limit: int) -> Sequence[Dataset]:
     """Return datasets with ids below ``before``, newest first.
 
     ``visible_to`` restricts them to the key's own and shared ones; None means all.
@@ -46,7 +46,7 @@ def is_shared(session: ReadSession, dataset_id: str, key_id: str) -> bool:
     return session.get(DatasetShare, (dataset_id, key_id)) is not None
 
 
-def shares(session: ReadSession, dataset_ids: Collection[str]) -> dict[str, list[str]]:
+def list_shares(session: ReadSession, dataset_ids: Collection[str]) -> dict[str, list[str]]:
     """Map dataset ids to the sorted ids of the keys with access."""
     key_ids: dict[str, list[str]] = {dataset_id: [] for dataset_id in dataset_ids}
     query = select(DatasetShare).where(DatasetShare.dataset_id.in_(dataset_ids)).order_by(DatasetShare.key_id)
@@ -60,7 +60,7 @@ def replace_shares(tx: WriteSession, dataset_id: str, key_ids: Iterable[str]) ->
     tx.add_all(DatasetShare(dataset_id=dataset_id, key_id=key_id) for key_id in sorted(set(key_ids)))
 
 
-def latest(session: ReadSession, dataset_ids: Collection[str], *, ready_only: bool = False) -> dict[str, Content]:
+def find_latest(session: ReadSession, dataset_ids: Collection[str], *, ready_only: bool = False) -> dict[str, Content]:
     """Map each dataset id to its newest content; with ``ready_only``, to the one in force."""
     newest = select(Content.dataset_id, func.max(Content.version).label("version"))
     newest = newest.where(Content.dataset_id.in_(dataset_ids)).group_by(Content.dataset_id)
@@ -71,12 +71,12 @@ def latest(session: ReadSession, dataset_ids: Collection[str], *, ready_only: bo
     return {content.dataset_id: content for content in session.scalars(query)}
 
 
-def in_force(session: ReadSession, dataset_id: str) -> Content | None:
+def find_in_force(session: ReadSession, dataset_id: str) -> Content | None:
     """Return the newest ready content, which jobs read."""
-    return latest(session, [dataset_id], ready_only=True).get(dataset_id)
+    return find_latest(session, [dataset_id], ready_only=True).get(dataset_id)
 
 
-def contents(session: ReadSession, dataset_id: str) -> list[Content]:
+def list_contents(session: ReadSession, dataset_id: str) -> list[Content]:
     return list(session.scalars(select(Content).where(Content.dataset_id == dataset_id).order_by(Content.version)))
 
 
@@ -86,13 +86,13 @@ def forget_table(tx: WriteSession, content_id: str, table_object: str) -> None:
     tx.execute(matching.values(table_object=None, wrapped_key=None))
 
 
-def next_version(tx: WriteSession, dataset_id: str) -> int:
+def compute_next_version(tx: WriteSession, dataset_id: str) -> int:
     """Return the highest version plus one; call this under the dataset's lock."""
     highest = tx.scalar(select(func.max(Content.version)).where(Content.dataset_id == dataset_id))
     return (highest or 0) + 1
 
 
-def half_deleted(session: ReadSession) -> Sequence[str]:
+def list_half_deleted(session: ReadSession) -> Sequence[str]:
     """Return ids of deleted datasets without a receipt; their keys may still exist."""
     receipt = func.coalesce(cast(Dataset.deletion_receipt, String), "null")  # an absent one is stored as JSON's null
     return session.scalars(select(Dataset.id).where(Dataset.deleted_at.is_not(None), receipt == "null")).all()

@@ -8,7 +8,7 @@ from app.datasets import access, declaration, repository
 from app.datasets.facts import digest_facts
 from app.datasets.models import Dataset
 from app.datasets.schemas import AllocationBody, BudgetBody, DatasetBody, DatasetPatch
-from app.db import ReadSession, WriteSession, new_id, now
+from app.db import ReadSession, WriteSession, generate_id, now
 from app.errors import Fault, InvalidRequest, StateConflict
 from app.ledger import Ledger
 from app.services import Services
@@ -63,7 +63,7 @@ def _check_room(tx: WriteSession, caller: Caller, most: int) -> None:
 
 
 def _build_row(caller: Caller, body: DatasetBody) -> Dataset:
-    identifier, moment = new_id("ds"), now()
+    identifier, moment = generate_id("ds"), now()
     return Dataset(
         id=identifier,
         owner_id=caller.id,
@@ -92,11 +92,11 @@ def _open_account(tx: WriteSession, services: Services, dataset: Dataset, budget
         slots=dataset.slots,
         facts=digest_facts(dataset),
         epsilon=budget.epsilon,
-        delta=default_delta(dataset.slots) if budget.delta is None else budget.delta,
+        delta=compute_default_delta(dataset.slots) if budget.delta is None else budget.delta,
     )
 
 
-def default_delta(slots: int) -> float:
+def compute_default_delta(slots: int) -> float:
     """Return 1e-6, or 1/(10·slots) where that is smaller."""
     return min(DEFAULT_DELTA, 1 / (10 * slots))
 
@@ -105,12 +105,12 @@ def change(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: str, pa
     """Set the members that ``patch`` contains; existing releases keep their visibility.
 
     Raises:
-        Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.changeable`.
+        Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.lock_changeable`.
         InvalidRequest: the description has control characters, a key does not exist, or an epsilon is not valid.
     """
-    dataset = access.changeable(tx, caller, dataset_id)
+    dataset = access.lock_changeable(tx, caller, dataset_id)
     changes: dict[str, Any] = patch.model_dump(exclude_unset=True)
-    if faults := tuple(declaration.plain_text_faults("/description", changes.get("description", ""), lines=True)):
+    if faults := tuple(declaration.find_plain_text_faults("/description", changes.get("description", ""), lines=True)):
         raise InvalidRequest(faults=faults)
     shared_with = changes.pop("shared_with", None)
     if shared_with is not None:

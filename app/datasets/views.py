@@ -14,33 +14,33 @@ from app.db import ReadSession
 from app.ledger import Ledger
 
 
-def views(session: ReadSession, ledger: Ledger, caller: Caller, datasets: Sequence[Dataset]) -> list[DatasetView]:
+def make_views(session: ReadSession, ledger: Ledger, caller: Caller, datasets: Sequence[Dataset]) -> list[DatasetView]:
     """Make one view for each dataset, in order; the caller must be allowed to see all of them."""
     ids = [dataset.id for dataset in datasets]
-    in_force = repository.latest(session, ids, ready_only=True)
-    newest = repository.latest(session, ids)
-    shares = repository.shares(session, ids)
+    in_force = repository.find_latest(session, ids, ready_only=True)
+    newest = repository.find_latest(session, ids)
+    shares = repository.list_shares(session, ids)
     shown: list[DatasetView] = []
     for dataset in datasets:
         ready, last = in_force.get(dataset.id), newest.get(dataset.id)
         limit = _limit(session, ledger, dataset)
-        if access.oversees(caller, dataset):  # the outcome of an upload depends on private rows
+        if access.may_oversee(caller, dataset):  # the outcome of an upload depends on private rows
             shown.append(_detail(dataset, limit, ready, last, shares[dataset.id]))
         else:
             shown.append(DatasetView(**_facts(dataset, limit, ready, ready)))
     return shown
 
 
-def detail(session: ReadSession, ledger: Ledger, dataset: Dataset) -> DatasetDetail:
+def make_detail(session: ReadSession, ledger: Ledger, dataset: Dataset) -> DatasetDetail:
     """Make the view for the dataset's owner."""
-    newest = repository.latest(session, [dataset.id]).get(dataset.id)
-    ready = repository.in_force(session, dataset.id)
-    shares = repository.shares(session, [dataset.id])[dataset.id]
+    newest = repository.find_latest(session, [dataset.id]).get(dataset.id)
+    ready = repository.find_in_force(session, dataset.id)
+    shares = repository.list_shares(session, [dataset.id])[dataset.id]
     return _detail(dataset, _limit(session, ledger, dataset), ready, newest, shares)
 
 
-def view(session: ReadSession, ledger: Ledger, caller: Caller, dataset: Dataset) -> DatasetView:
-    return views(session, ledger, caller, [dataset])[0]
+def make_view(session: ReadSession, ledger: Ledger, caller: Caller, dataset: Dataset) -> DatasetView:
+    return make_views(session, ledger, caller, [dataset])[0]
 
 
 def _limit(session: ReadSession, ledger: Ledger, dataset: Dataset) -> Limit | None:

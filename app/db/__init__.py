@@ -1,8 +1,8 @@
 """Engine, sessions and the declarative base."""
 
 from app.db.background import BackgroundWriter, Write
-from app.db.base import Base, JsonObject, UtcDateTime, new_id, now
-from app.db.clock import moment
+from app.db.base import Base, JsonObject, UtcDateTime, generate_id, now
+from app.db.clock import read_time
 from app.db.engine import make_engine
 from app.db.group_commit import GroupCommit
 from app.db.session import Database, ReadSession, WriteSession
@@ -17,8 +17,8 @@ __all__ = [
     "UtcDateTime",
     "Write",
     "WriteSession",
+    "generate_id",
     "make_engine",
-    "moment",
-    "new_id",
     "now",
+    "read_time",
 ]

@@ -65,7 +65,7 @@ class Base(DeclarativeBase):
     type_annotation_map = {datetime: UtcDateTime, dict[str, Any]: JSON, list[Any]: JSON}
 
 
-def new_id(prefix: str) -> str:
+def generate_id(prefix: str) -> str:
     """A time-sortable identifier: 48 bits of milliseconds and 80 random bits, in Crockford's base 32."""
     number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
     digits = "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))

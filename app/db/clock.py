@@ -8,7 +8,7 @@ from app.db.base import UtcDateTime, now
 from app.db.session import ReadSession
 
 
-def moment(session: ReadSession) -> datetime:
+def read_time(session: ReadSession) -> datetime:
     """The database's time. SQLite has no clock and no clients on other machines, so this machine's time is used."""
     if session.get_bind().dialect.name == "sqlite":
         return now()

@@ -56,19 +56,19 @@ def _migrating(engine: Engine) -> Iterator[Config]:
             connection.execute(text("SET LOCAL lock_timeout = 0"))
             connection.execute(text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"))
             connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}"))
-        config = configuration()
+        config = make_configuration()
         config.attributes["connection"] = connection
         yield config
 
 
-def at_head(engine: Engine) -> bool:
+def is_at_head(engine: Engine) -> bool:
     """Whether the database has the newest revision of this code."""
     with engine.connect() as connection:
         current = MigrationContext.configure(connection).get_current_heads()
-    return set(current) == set(ScriptDirectory.from_config(configuration()).get_heads())
+    return set(current) == set(ScriptDirectory.from_config(make_configuration()).get_heads())
 
 
-def configuration() -> Config:
+def make_configuration() -> Config:
     """Alembic's settings: the scripts are the package ``migrations``, also in an installed wheel."""
     package = find_spec("migrations")
     assert package is not None

@@ -25,7 +25,7 @@ def write(document: Any) -> Written:
     Raises:
         rfc8785.CanonicalizationError: JSON cannot express the document.
     """
-    return Written(canonical(document).decode())
+    return Written(canonicalise(document).decode())
 
 
 def digest(document: Mapping[str, Any]) -> str:
@@ -34,15 +34,15 @@ def digest(document: Mapping[str, Any]) -> str:
     Raises:
         rfc8785.CanonicalizationError: JSON cannot express the document, for example NaN.
     """
-    return digest_of(canonical(dict(document)))
+    return digest_form(canonicalise(dict(document)))
 
 
-def digest_of(form: bytes) -> str:
+def digest_form(form: bytes) -> str:
     """SHA-256 of a canonical form, in hexadecimal."""
     return hashlib.sha256(form).hexdigest()
 
 
-def canonical(document: Any) -> bytes:
+def canonicalise(document: Any) -> bytes:
     """Make the RFC 8785 form; equal to :func:`rfc8785.dumps`, and much faster.
 
     The ledger's documents are mostly long strings, which only need a scan. The library handles the rare types.
@@ -70,6 +70,6 @@ def _text(value: Any) -> str:
     return rfc8785.dumps(value).decode()
 
 
-def instant(moment: datetime) -> str:
+def format_instant(moment: datetime) -> str:
     """ISO 8601 in UTC to the microsecond, which every database stores exactly."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")

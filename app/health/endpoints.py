@@ -12,9 +12,9 @@ from app.datasets.access import OVERSEERS
 from app.errors import Forbidden, NotFound, Unauthenticated
 from app.health.metrics import Metrics
 from app.health.readiness import Readiness
-from app.http.errors.openapi import problem_responses
+from app.http.errors.openapi import make_problem_responses
 from app.http.requests.bodies import ResponseBody
-from app.http.requests.routing import api_router
+from app.http.requests.routing import make_router
 
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 _EXAMPLE: Final = 'corevault_http_requests_total{method="GET",route="/v1/me",status="200"} 3.0'
@@ -29,7 +29,7 @@ _LINKS: Final = {
     "verification_keys": "/v1/keys",
 }
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
-router = api_router("", "operations")
+router = make_router("", "operations")
 
 
 class Health(ResponseBody):
@@ -72,7 +72,9 @@ def check_liveness() -> Health:
     return Health()
 
 
-@router.get("/health/ready", response_model_exclude_none=True, responses=problem_responses("dependency_unavailable"))
+@router.get(
+    "/health/ready", response_model_exclude_none=True, responses=make_problem_responses("dependency_unavailable")
+)
 def check_readiness(request: Request) -> Health:
     """Check everything that calls depend on.
 
@@ -90,7 +92,7 @@ def check_readiness(request: Request) -> Health:
     response_class=Response,
     responses={
         200: {"content": {"text/plain": {"schema": {"type": "string"}, "example": _EXAMPLE}}},
-        **problem_responses("unauthenticated", "forbidden", "not_found"),
+        **make_problem_responses("unauthenticated", "forbidden", "not_found"),
     },
 )
 def read_metrics(request: Request, caller: MaybeCaller) -> Response:

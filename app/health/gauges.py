@@ -89,8 +89,8 @@ def _jobs(session: ReadSession) -> Iterator[Metric]:
 
 
 def _ledger(session: ReadSession) -> Iterator[Metric]:
-    yield _family("reservations", "Reservations that have not ended.", "state", metrics.reservations(session))
-    yield _counter("ledger_refusals", "Jobs that were refused because of the budget.", metrics.refusals(session))
+    yield _family("reservations", "Reservations that have not ended.", "state", metrics.count_reservations(session))
+    yield _counter("ledger_refusals", "Jobs that were refused because of the budget.", metrics.count_refusals(session))
     yield _family("ledger_accounts_frozen", "Frozen accounts by cause.", "cause", metrics.count_causes(session))
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import WriteSession
-from app.db.migrations import at_head
+from app.db.migrations import is_at_head
 from app.errors import DependencyUnavailable
 from app.services import Services
 
@@ -76,7 +76,7 @@ class Readiness:
         if self._migrated:  # one check is enough: a process needs the same revision until it ends
             with self._services.database.read() as session:
                 session.execute(select(1))
-        elif at_head(self._services.database.engine):
+        elif is_at_head(self._services.database.engine):
             self._migrated = True
         else:
             raise DependencyUnavailable("The database is not migrated; run 'corevaultd migrate'.")

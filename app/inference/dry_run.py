@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import MechanismPlan
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.row_source import PRESENT
 from app.inference.private_zone.mechanisms import DiscreteGaussian
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.private_zone.rng import monte_carlo_generator, sampling_generator
-from app.inference.registry import private_method
+from app.inference.private_zone.rng import make_monte_carlo_generator, make_sampling_generator
+from app.inference.registry import find_private_method
 
 SLOTS: Final = 2
 ROWS_PER_UNIT: Final = 2
@@ -53,17 +53,17 @@ def carry_out(plan: MechanismPlan, facts: DeclaredFacts, *, to_the_end: bool) ->
     Raises:
         Exception: any error of a plan that cannot be carried out on any table.
     """
-    method, rng = private_method(plan.method), monte_carlo_generator()
+    method, rng = find_private_method(plan.method), make_monte_carlo_generator()
     method.init(plan, facts, rng)
     short = method.shorten(plan, facts)
     few = _reduce_rows(facts)
     oracle = ClippedGaussianOracle(
-        problem_for(plan.model, few).model,
+        make_problem(plan.model, few).model,
         short,
         few,
         NullRows(few),
         noise=DiscreteGaussian(),
-        sampling=sampling_generator(),
+        sampling=make_sampling_generator(),
     )
     state = method.init(short, facts, rng)
     for _ in range(short.steps if to_the_end else short.steps - 1):
@@ -74,7 +74,7 @@ def carry_out(plan: MechanismPlan, facts: DeclaredFacts, *, to_the_end: bool) ->
 
 def is_large(plan: MechanismPlan, facts: DeclaredFacts) -> bool:
     """Whether a dry run takes too long for a price request."""
-    return problem_for(plan.model, facts).model.dimension > LARGE
+    return make_problem(plan.model, facts).model.dimension > LARGE
 
 
 def _reduce_rows(facts: DeclaredFacts) -> DeclaredFacts:

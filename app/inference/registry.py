@@ -6,7 +6,7 @@ from app.errors import InvalidRequest
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.method import Method, PrivateMethod, PublicMethod
 from app.inference.core.plan import ModelSpec
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.methods.dp_psvi.method import DpPsvi
 from app.inference.methods.dp_vi.method import DpVi
 from app.inference.methods.hilbert import FRANK_WOLFE, GIGA, OMP
@@ -15,17 +15,17 @@ from app.inference.methods.psvi.psvi import Psvi
 from app.inference.methods.psvi.sparse_vi import SparseVi
 from app.inference.methods.surrogate_versions import SurrogateVersions
 from app.inference.methods.uniform import Uniform
-from app.inference.models import families, family
+from app.inference.models import find_family, list_families
 
 __all__ = [
     "DEFAULT",
-    "families",
-    "family",
-    "method",
-    "methods",
-    "private_method",
-    "public_method",
-    "smallest_exact",
+    "compute_smallest_exact",
+    "find_family",
+    "find_method",
+    "find_private_method",
+    "find_public_method",
+    "list_families",
+    "list_methods",
 ]
 
 DEFAULT: Final = SurrogateVersions.id
@@ -37,7 +37,7 @@ _PUBLIC: dict[str, PublicMethod] = {
 }
 
 
-def method(method_id: str) -> Method:
+def find_method(method_id: str) -> Method:
     """Find the method with this id.
 
     Raises:
@@ -49,29 +49,29 @@ def method(method_id: str) -> Method:
     return registered
 
 
-def private_method(method_id: str) -> PrivateMethod[Any]:
+def find_private_method(method_id: str) -> PrivateMethod[Any]:
     """Find the private method with this id; any other id is refused."""
     if method_id not in _PRIVATE:
         raise InvalidRequest.at("/method", "This is not a private method.")
     return _PRIVATE[method_id]
 
 
-def public_method(method_id: str) -> PublicMethod:
+def find_public_method(method_id: str) -> PublicMethod:
     """Find the method for public tables with this id; any other id is refused."""
     if method_id not in _PUBLIC:
         raise InvalidRequest.at("/method", "This is not a method for public tables.")
     return _PUBLIC[method_id]
 
 
-def methods() -> tuple[Method, ...]:
+def list_methods() -> tuple[Method, ...]:
     """List every registered method."""
     return (*_PRIVATE.values(), *_PUBLIC.values())
 
 
-def smallest_exact(spec: ModelSpec, facts: DeclaredFacts) -> int:
+def compute_smallest_exact(spec: ModelSpec, facts: DeclaredFacts) -> int:
     """Compute the least number of points that can represent every posterior of this model.
 
     Raises:
         InvalidRequest: the model is not valid for these facts. The error points into ``/model``.
     """
-    return problem_for(spec, facts).model.smallest_exact
+    return make_problem(spec, facts).model.smallest_exact

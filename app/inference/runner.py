@@ -9,7 +9,7 @@ from app.inference.core.plan import MechanismPlan
 from app.inference.core.query import Oracle
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
-from app.inference.registry import private_method, public_method
+from app.inference.registry import find_private_method, find_public_method
 
 
 def run(
@@ -28,7 +28,7 @@ def run(
         rng: for Monte Carlo only, which is post-processing of the answers.
         on_step: is called with the number of steps done.
     """
-    method = private_method(plan.method)
+    method = find_private_method(plan.method)
     state = method.init(plan, facts, rng)
     for done in range(1, plan.steps + 1):
         state = method.step(rng, state, oracle)
@@ -44,4 +44,4 @@ def run_public(plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: 
     """
     if facts.sensitivity != "public":
         raise ValueError("the table must be public")
-    return public_method(plan.method).build(plan, facts, rows, rng)
+    return find_public_method(plan.method).build(plan, facts, rows, rng)

@@ -33,7 +33,7 @@ class DryRuns:
         Raises:
             InvalidRequest: at ``/model``, for a plan that fails in every run.
         """
-        if not registry.method(plan.method).private or dry_run.is_large(plan, facts):
+        if not registry.find_method(plan.method).private or dry_run.is_large(plan, facts):
             return
         key = _structure(plan, facts)
         with self._lock:

@@ -12,19 +12,19 @@ from app.auth.caller import AnyCaller, Caller, require
 from app.auth.service import check_may_read_on
 from app.db import ReadSession, WriteSession
 from app.errors import BudgetExceeded, CorevaultError
-from app.http.errors.openapi import problem_responses
-from app.http.requests.idempotency import Answer, Idempotent, IdempotentRequest, idempotent
-from app.http.requests.pagination import Page, Paging, page
-from app.http.requests.routing import api_router
+from app.http.errors.openapi import make_problem_responses
+from app.http.requests.idempotency import Answer, Idempotent, IdempotentRequest, answer_once
+from app.http.requests.pagination import Page, Paging, make_page
+from app.http.requests.routing import make_router
 from app.jobs import repository, service
-from app.jobs.events import Streams, Watcher, event_id
+from app.jobs.events import Streams, Watcher, make_event_id
 from app.jobs.lifecycle import Lifecycle
 from app.jobs.models import Job
 from app.jobs.schemas import JobBody, JobView, QuoteView, Status
-from app.jobs.views import job_view
+from app.jobs.views import make_job_view
 from app.services import Services, Shared
 
-router = api_router("/v1", "jobs", "unauthenticated", "dependency_unavailable")
+router = make_router("/v1", "jobs", "unauthenticated", "dependency_unavailable")
 Runner = Annotated[Caller, Depends(require(*sorted(service.RUNNERS)))]
 _REFUSALS = (
     *("forbidden", "not_found", "state_conflict", "invalid_request", "method_not_allowed_on_private_data"),
@@ -36,7 +36,9 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.post("/quotes", response_model=QuoteView, operation_id="quote_job", responses=problem_responses(*_REFUSALS))
+@router.post(
+    "/quotes", response_model=QuoteView, operation_id="quote_job", responses=make_problem_responses(*_REFUSALS)
+)
 def quote(services: Shared, caller: Runner, request: Idempotent, body: JobBody) -> JSONResponse:
     """Quote the price of a job; it reads no private row and changes nothing.
 
@@ -47,7 +49,7 @@ def quote(services: Shared, caller: Runner, request: Idempotent, body: JobBody) 
             return Answer.of(200, service.quote(session, services.ledger, caller, body)).response()
     _calibrate(services, caller, body)
     with services.database.write() as tx:
-        return idempotent(
+        return answer_once(
             tx, caller.id, request, lambda: Answer.of(200, service.quote(tx, services.ledger, caller, body))
         )
 
@@ -57,7 +59,7 @@ def quote(services: Shared, caller: Runner, request: Idempotent, body: JobBody) 
     status_code=202,
     response_model=JobView,
     operation_id="submit_job",
-    responses=problem_responses(*_REFUSALS, "budget_exceeded"),
+    responses=make_problem_responses(*_REFUSALS, "budget_exceeded"),
 )
 def submit(services: Shared, caller: Runner, request: Idempotent, body: JobBody) -> JSONResponse:
     """Reserve a job's price and queue the job.
@@ -92,9 +94,9 @@ def _submit(
             service.check_room(tx, caller, services.limits.active_jobs)
             job = service.submit(tx, services.ledger, _lifecycle(services), caller, body)
             record(tx, job.id)
-            return Answer.of(202, job_view(job), {"Location": f"/v1/jobs/{job.id}"})
+            return Answer.of(202, make_job_view(job), {"Location": f"/v1/jobs/{job.id}"})
 
-        return idempotent(tx, caller.id, request, produce, lifetime=None)
+        return answer_once(tx, caller.id, request, produce, lifetime=None)
 
     if not has_price:  # it will probably be refused, and a refusal makes its whole commit group start again
         return services.database.transact(submit_once)
@@ -114,7 +116,7 @@ def list_jobs(
     Auditors and administrators see every job.
     """
     with services.database.read() as session:
-        rows = service.page(
+        rows = service.list_page(
             session,
             caller,
             dataset_id=dataset_id,
@@ -122,21 +124,21 @@ def list_jobs(
             before=paging.after_id("job"),
             limit=paging.limit + 1,
         )
-        return page(rows, paging, lambda job: job.id, job_view)
+        return make_page(rows, paging, lambda job: job.id, make_job_view)
 
 
-@router.get("/jobs/{job_id}", operation_id="read_job", responses=problem_responses("not_found"))
+@router.get("/jobs/{job_id}", operation_id="read_job", responses=make_problem_responses("not_found"))
 def get_job(services: Shared, caller: AnyCaller, job_id: str) -> JobView:
     """Read a job."""
     with services.database.read() as session:
-        return job_view(service.visible(session, caller, job_id))
+        return make_job_view(service.find_visible(session, caller, job_id))
 
 
 @router.post(
     "/jobs/{job_id}/cancel",
     response_model=JobView,
     operation_id="cancel_job",
-    responses=problem_responses("forbidden", "not_found", "idempotency_conflict", "idempotency_in_progress"),
+    responses=make_problem_responses("forbidden", "not_found", "idempotency_conflict", "idempotency_in_progress"),
 )
 def cancel(services: Shared, caller: AnyCaller, request: Idempotent, job_id: str) -> JSONResponse:
     """Cancel a job; an ended job is returned unchanged.
@@ -148,21 +150,21 @@ def cancel(services: Shared, caller: AnyCaller, request: Idempotent, job_id: str
         def produce() -> Answer:
             job = service.cancel(tx, _lifecycle(services), caller, job_id)
             record(tx)
-            return Answer.of(200, job_view(job))
+            return Answer.of(200, make_job_view(job))
 
-        return idempotent(tx, caller.id, request, produce)
+        return answer_once(tx, caller.id, request, produce)
 
 
 def _read_visible(services: Shared, caller: AnyCaller, job_id: str) -> Job:
     with services.database.read() as session:
-        return service.visible(session, caller, job_id)
+        return service.find_visible(session, caller, job_id)
 
 
 @router.get(
     "/jobs/{job_id}/events",
     response_class=Response,
     operation_id="follow_job_events",
-    responses={**problem_responses("not_found", "rate_limited"), **_EVENTS},
+    responses={**make_problem_responses("not_found", "rate_limited"), **_EVENTS},
 )
 async def events(
     request: Request,
@@ -176,7 +178,7 @@ async def events(
     The stream ends early if the key is revoked or expires. A request with the id of the ``end`` event as Last-Event-ID
     is answered with 204.
     """
-    if job.status in repository.ENDED and event_id(job) == last_event_id:
+    if job.status in repository.ENDED and make_event_id(job) == last_event_id:
         return Response(status_code=204)
     streams, watcher = _streams(request, services), _watcher(caller, job.id)
     streams.admit(watcher)
@@ -187,7 +189,7 @@ async def events(
 def _watcher(caller: Caller, job_id: str) -> Watcher:
     def check(session: ReadSession) -> None:
         check_may_read_on(session, caller.id, caller.expires_at)
-        service.visible(session, caller, job_id)
+        service.find_visible(session, caller, job_id)
 
     return Watcher(caller.id, check)
 

@@ -17,7 +17,7 @@ from app.errors import NotFound, RateLimited, Unauthenticated
 from app.jobs import repository
 from app.jobs.models import Job
 from app.jobs.schemas import Progress, Status
-from app.jobs.views import job_view, progress
+from app.jobs.views import compute_progress, make_job_view
 
 POLL_SECONDS: Final = 0.25
 CHECK_SECONDS: Final = 1.0
@@ -83,13 +83,13 @@ class Streams:
             seen = last_event_id
             while self.clock() - started < LIFETIME_SECONDS:
                 job = await anyio.to_thread.run_sync(self._read, job_id, limiter=self._readers)
-                is_news = job is not None and event_id(job) != seen
+                is_news = job is not None and make_event_id(job) != seen
                 if is_news or self.clock() - checked >= CHECK_SECONDS:
                     if not await anyio.to_thread.run_sync(self._admits, watcher, limiter=self._readers):
                         return
                     checked = self.clock()
                 if job is not None and is_news:
-                    seen, last_output = event_id(job), self.clock()
+                    seen, last_output = make_event_id(job), self.clock()
                     yield encode(job)
                 if job is None or job.status in repository.ENDED:
                     return
@@ -114,7 +114,7 @@ class Streams:
         return True
 
 
-def event_id(job: Job) -> str:
+def make_event_id(job: Job) -> str:
     """Return the id of the event that describes the job now; equal ids mean equal events."""
     return f"{job.fencing_token}.{job.steps_done}.{job.status}.{job.stage}"
 
@@ -122,6 +122,6 @@ def event_id(job: Job) -> str:
 def encode(job: Job) -> bytes:
     """Encode the event that describes the job now, in the wire format."""
     if job.status in repository.ENDED:
-        return format_sse_event(event="end", data_str=job_view(job).model_dump_json(), id=event_id(job))
-    data = ProgressEvent.model_validate({"id": job.id, "status": job.status, "progress": progress(job)})
-    return format_sse_event(event="progress", data_str=data.model_dump_json(), id=event_id(job))
+        return format_sse_event(event="end", data_str=make_job_view(job).model_dump_json(), id=make_event_id(job))
+    data = ProgressEvent.model_validate({"id": job.id, "status": job.status, "progress": compute_progress(job)})
+    return format_sse_event(event="progress", data_str=data.model_dump_json(), id=make_event_id(job))

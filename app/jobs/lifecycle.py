@@ -26,7 +26,7 @@ from app import crashpoints
 from app.datasets import ingestion
 from app.datasets import repository as datasets
 from app.datasets.models import Dataset
-from app.db import ReadSession, UtcDateTime, WriteSession, moment, now
+from app.db import ReadSession, UtcDateTime, WriteSession, now, read_time
 from app.errors import Internal, NotFound
 from app.inference.core import plan_json
 from app.jobs import repository
@@ -109,7 +109,7 @@ class Lifecycle:
         One UPDATE sets all values. If a transaction updates a row twice, PostgreSQL checks the row's foreign keys at
         the second update. That check locks the dataset after the job, which breaks the order of locks.
         """
-        at = moment(tx)
+        at = read_time(tx)
         taken = repository.change(
             tx,
             job_id,
@@ -147,7 +147,7 @@ class Lifecycle:
         job = self._lock(tx, claim.job_id)
         if self._ends_with_dataset(tx, job, claim):
             return None
-        if not repository.change(tx, job.id, *_fence(claim), lease_until=moment(tx) + self._lease):
+        if not repository.change(tx, job.id, *_fence(claim), lease_until=read_time(tx) + self._lease):
             return None
         if job.content_id is None:
             content = ingestion.pin(tx, job.dataset_id)
@@ -161,7 +161,7 @@ class Lifecycle:
 
     def heartbeat(self, tx: WriteSession, claim: Claim, *, stage: Stage, steps_done: int) -> Hold:
         """Extend the lease and record how many planned steps are done."""
-        values = {"lease_until": moment(tx) + self._lease, "stage": stage, "steps_done": steps_done}
+        values = {"lease_until": read_time(tx) + self._lease, "stage": stage, "steps_done": steps_done}
         if not repository.change(tx, claim.job_id, *_fence(claim), **values):
             return Hold.LOST
         job = repository.get(tx, claim.job_id)
@@ -232,7 +232,7 @@ class Lifecycle:
         workers have died.
         """
         job = self._lock(tx, job_id)
-        lost = (Job.status == "running", repository.has_lapsed(moment(tx), self._lease))
+        lost = (Job.status == "running", repository.has_lapsed(read_time(tx), self._lease))
         if job.cancel_requested:
             self._end(tx, job, *lost, status="cancelled")
         elif job.attempts - job.handovers >= MAX_ATTEMPTS:
@@ -242,7 +242,7 @@ class Lifecycle:
 
     def find_lost(self, session: ReadSession) -> Sequence[str]:
         """Return the ids of running jobs with an expired lease, for :meth:`recover`."""
-        return repository.find_expired(session, moment(session), self._lease)
+        return repository.find_expired(session, read_time(session), self._lease)
 
     def hand_over(self, tx: WriteSession, claim: Claim) -> bool:
         """Queue the attempt's job again at once, because its worker is being stopped.

@@ -82,7 +82,7 @@ def _suggest_target(least: float) -> str:
     return f"Use a number of at least {enough:f}: no amount of noise makes this job cost less at the dataset's delta."
 
 
-def charge_of(plan: MechanismPlan) -> Charge:
+def make_charge(plan: MechanismPlan) -> Charge:
     """Return the charge that the ledger prices."""
     return Charge(plan.events)
 
@@ -105,8 +105,8 @@ def make_plan(
         InvalidRequest: with a pointer to the faulty member of the request.
         MethodNotAllowedOnPrivateData: the method has no privacy, and the table is private.
     """
-    method = registry.method(wish.request.method)
-    registry.family(wish.request.model.family)
+    method = registry.find_method(wish.request.method)
+    registry.find_family(wish.request.model.family)
     if wish.epsilon is None or not method.private:
         return method.plan(wish.request, facts)
 
@@ -114,7 +114,7 @@ def make_plan(
         return method.plan(_with_noise(wish.request, noise), facts)
 
     least = cache.noise(lambda noise: plan_at(noise).events, wish.epsilon, delta)
-    return plan_at(_find_admitted(lambda noise: admits(charge_of(plan_at(noise))), least))
+    return plan_at(_find_admitted(lambda noise: admits(make_charge(plan_at(noise))), least))
 
 
 def _with_noise(request: PlanRequest, noise: float) -> PlanRequest:

@@ -24,7 +24,7 @@ def change(tx: WriteSession, job_id: str, *conditions: ColumnElement[bool], **va
     return tx.execute(statement, execution_options={"synchronize_session": False}).one_or_none() is not None
 
 
-def page(
+def list_page(
     session: ReadSession,
     visible_to: str | None,
     *,
@@ -79,7 +79,7 @@ def find_expired(session: ReadSession, moment: datetime, lease: timedelta) -> Se
     return session.scalars(select(Job.id).where(Job.status == "running", has_lapsed(moment, lease))).all()
 
 
-def waiting(session: ReadSession, since: datetime, until: datetime) -> Sequence[Job]:
+def list_waiting(session: ReadSession, since: datetime, until: datetime) -> Sequence[Job]:
     """Return unclaimed jobs that were queued before ``since``.
 
     Jobs queued after ``until`` match too: their time comes from a clock that was set back.

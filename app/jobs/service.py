@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from app import crashpoints, tracing
 from app.auth.caller import Caller
 from app.auth.service import take_turn
-from app.context import current, note_target
+from app.context import get_current, note_target
 from app.datasets import access
 from app.datasets import repository as datasets
-from app.datasets.facts import declared_facts
+from app.datasets.facts import make_declared_facts
 from app.datasets.models import Dataset
-from app.datasets.service import default_delta
-from app.db import ReadSession, WriteSession, new_id, now
+from app.datasets.service import compute_default_delta
+from app.db import ReadSession, WriteSession, generate_id, now
 from app.errors import Forbidden, InvalidRequest, NotFound, StateConflict
 from app.inference import registry
 from app.inference.core import plan_json
@@ -22,13 +22,13 @@ from app.jobs import repository
 from app.jobs.dry_runs import DryRuns
 from app.jobs.lifecycle import Lifecycle, Stage
 from app.jobs.models import Job
-from app.jobs.planning import NoiseCache, charge_of, make_plan
+from app.jobs.planning import NoiseCache, make_charge, make_plan
 from app.jobs.schemas import Cost, JobBody, QuoteSize, QuoteView
 from app.jobs.terms import make_commitment
-from app.jobs.views import mechanism_view
+from app.jobs.views import make_mechanism_view
 from app.ledger import Ledger
 from app.ledger.entries.charge import Charge
-from app.tracing import span
+from app.tracing import open_span
 
 RUNNERS = frozenset({"owner", "analyst"})
 _NOT_OWN = "Only the key that submitted the job or the dataset's owner may cancel it; yours is of the role {}."
@@ -53,11 +53,11 @@ def quote(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -
     """
     priced = price(session, ledger, caller, body)
     plan = priced.plan
-    size = QuoteSize(requested=plan.size, smallest_exact=registry.smallest_exact(plan.model, priced.facts))
-    shared = {"mechanism": mechanism_view(plan.mechanism), "size": size, "warnings": list(plan.warnings)}
+    size = QuoteSize(requested=plan.size, smallest_exact=registry.compute_smallest_exact(plan.model, priced.facts))
+    shared = {"mechanism": make_mechanism_view(plan.mechanism), "size": size, "warnings": list(plan.warnings)}
     if priced.dataset.sensitivity == "public":
         return QuoteView(cost=None, affordable=True, epsilon_after=None, more_like_this=None, **shared)
-    preview = ledger.preview(session, priced.dataset.id, charge_of(plan), caller_id=caller.id)
+    preview = ledger.preview(session, priced.dataset.id, make_charge(plan), caller_id=caller.id)
     return QuoteView(
         cost=Cost(epsilon=preview.cost_epsilon, delta=preview.cost_delta),
         affordable=preview.affordable,
@@ -79,10 +79,10 @@ def price(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -
     """
     if caller.role not in RUNNERS:
         raise Forbidden.to(caller.role, RUNNERS)
-    dataset = access.visible(session, caller, body.dataset_id)
+    dataset = access.find_visible(session, caller, body.dataset_id)
     private = dataset.sensitivity == "private"
-    delta = ledger.limit(session, dataset.id)[1] if private else default_delta(dataset.slots)
-    facts = declared_facts(dataset, delta if private else None)
+    delta = ledger.limit(session, dataset.id)[1] if private else compute_default_delta(dataset.slots)
+    facts = make_declared_facts(dataset, delta if private else None)
     _check_privacy(body, ledger.max_epsilon)
     _check_ready(session, caller, dataset)
     plan = make_plan(body.wish(), facts, delta, _NOISE, _admission(session, ledger, dataset, caller))
@@ -98,7 +98,7 @@ def submit(tx: WriteSession, ledger: Ledger, lifecycle: Lifecycle, caller: Calle
             ``ledger.record_refusal`` in another transaction.
         Forbidden, NotFound, StateConflict, InvalidRequest, MethodNotAllowedOnPrivateData: as :func:`price`.
     """
-    access.visible(tx, caller, body.dataset_id)
+    access.find_visible(tx, caller, body.dataset_id)
     dataset = datasets.lock(tx, body.dataset_id)
     if dataset is not None and dataset.sensitivity == "private":
         ledger.lock(tx, dataset.id)
@@ -106,8 +106,8 @@ def submit(tx: WriteSession, ledger: Ledger, lifecycle: Lifecycle, caller: Calle
     job = _new_job(priced, caller, body)
     if priced.dataset.sensitivity == "private":
         crashpoints.reach("before-reserve")
-        with span("ledger.reserve", job_id=job.id):
-            charge, pinned = charge_of(priced.plan), make_commitment(job.plan, priced.dataset)
+        with open_span("ledger.reserve", job_id=job.id):
+            charge, pinned = make_charge(priced.plan), make_commitment(job.plan, priced.dataset)
             preview = ledger.reserve(tx, priced.dataset.id, job.id, charge, commitment=pinned, caller_id=caller.id)
         crashpoints.reach("after-reserve")
         job.cost_epsilon, job.cost_delta = preview.cost_epsilon, preview.cost_delta
@@ -130,7 +130,7 @@ def check_room(tx: WriteSession, caller: Caller, most: int) -> None:
         )
 
 
-def visible(session: ReadSession, caller: Caller, job_id: str) -> Job:
+def find_visible(session: ReadSession, caller: Caller, job_id: str) -> Job:
     """Return the job, if the caller may see it.
 
     Jobs are visible to the key that submitted them, the dataset's owner and overseers.
@@ -152,7 +152,7 @@ def cancel(tx: WriteSession, lifecycle: Lifecycle, caller: Caller, job_id: str) 
         NotFound: there is no such job, or the caller may not see it.
         Forbidden: the caller may see the job only as an overseer.
     """
-    job = visible(tx, caller, job_id)
+    job = find_visible(tx, caller, job_id)
     if not _may_cancel(tx, caller, job):
         raise Forbidden(_NOT_OWN.format(caller.role))
     lifecycle.request_cancel(tx, job_id)
@@ -160,12 +160,12 @@ def cancel(tx: WriteSession, lifecycle: Lifecycle, caller: Caller, job_id: str) 
     return job
 
 
-def page(
+def list_page(
     session: ReadSession, caller: Caller, *, dataset_id: str | None, status: str | None, before: str | None, limit: int
 ) -> Sequence[Job]:
     """List the caller's jobs and all jobs on its datasets, newest first; overseers see every job."""
-    return repository.page(
-        session, access.visible_to(caller), dataset_id=dataset_id, status=status, before=before, limit=limit
+    return repository.list_page(
+        session, access.choose_key_filter(caller), dataset_id=dataset_id, status=status, before=before, limit=limit
     )
 
 
@@ -177,7 +177,7 @@ def _may_cancel(session: ReadSession, caller: Caller, job: Job) -> bool:
 
 
 def _check_privacy(body: JobBody, max_epsilon: float) -> None:
-    method = registry.method(body.method)
+    method = registry.find_method(body.method)
     if method.private and body.privacy is None:
         raise InvalidRequest.at("/privacy", "This method needs a privacy target (epsilon) or a mechanism.")
     target = None if body.privacy is None else body.privacy.epsilon
@@ -188,8 +188,8 @@ def _check_privacy(body: JobBody, max_epsilon: float) -> None:
 def _check_ready(session: ReadSession, caller: Caller, dataset: Dataset) -> None:
     if dataset.deleted_at is not None:
         raise StateConflict("The dataset is deleted.")
-    if datasets.in_force(session, dataset.id) is None:
-        raise StateConflict(access.why_not_ready(session, caller, dataset))
+    if datasets.find_in_force(session, dataset.id) is None:
+        raise StateConflict(access.explain_not_ready(session, caller, dataset))
 
 
 def _admission(session: ReadSession, ledger: Ledger, dataset: Dataset, caller: Caller) -> Callable[[Charge], bool]:
@@ -201,7 +201,7 @@ def _admission(session: ReadSession, ledger: Ledger, dataset: Dataset, caller: C
 def _new_job(priced: Priced, caller: Caller, body: JobBody) -> Job:
     at = now()
     return Job(
-        id=new_id("job"),
+        id=generate_id("job"),
         dataset_id=priced.dataset.id,
         caller_id=caller.id,
         request=body.model_dump(mode="json"),
@@ -211,6 +211,6 @@ def _new_job(priced: Priced, caller: Caller, body: JobBody) -> Job:
         steps_planned=priced.plan.steps,
         created_at=at,
         queued_at=at,
-        request_id=None if (request := current()) is None else request.request_id,
-        trace=tracing.context(),
+        request_id=None if (request := get_current()) is None else request.request_id,
+        trace=tracing.find_context(),
     )

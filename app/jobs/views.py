@@ -6,27 +6,27 @@ from app.inference.core import plan_json
 from app.inference.core.plan import Mechanism
 from app.jobs.models import Job
 from app.jobs.schemas import Cost, ErrorView, JobView, MechanismView, Progress, Settlement
-from app.releases.statement import model_json
+from app.releases.statement import make_model_json
 
 _PUBLISHED: Final = "The release was published, so the full price was charged."
 _OPENED: Final = "The job ended after it had opened the data, so the full price was charged and cannot be refunded."
 _VOIDED: Final = "The job ended before it opened the data, so nothing was charged."
 
 
-def job_view(job: Job) -> JobView:
+def make_job_view(job: Job) -> JobView:
     """Make the view of a job; all callers who may see the job get the same view."""
     return JobView.model_validate(
         {
             "id": job.id,
             "dataset_id": job.dataset_id,
             "status": job.status,
-            "progress": progress(job),
+            "progress": compute_progress(job),
             "cost": _cost(job),
             "release_id": job.release_id,
             "error": None if job.error_code is None else ErrorView.model_validate({"code": job.error_code}),
             "method": job.plan["method"],
             "size": job.plan["size"],
-            "model": model_json(plan_json.model_from_json(job.plan["model"])),
+            "model": make_model_json(plan_json.model_from_json(job.plan["model"])),
             "parameters": job.plan["parameters"],
             "mechanism": job.plan["mechanism"],
             "cancel_requested": job.cancel_requested,
@@ -38,13 +38,13 @@ def job_view(job: Job) -> JobView:
     )
 
 
-def progress(job: Job) -> Progress:
+def compute_progress(job: Job) -> Progress:
     """Return the share of planned steps that are done."""
     fraction = min(1.0, job.steps_done / job.steps_planned) if job.steps_planned else 0.0
     return Progress(fraction=fraction, stage=job.stage)
 
 
-def mechanism_view(mechanism: Mechanism | None) -> MechanismView | None:
+def make_mechanism_view(mechanism: Mechanism | None) -> MechanismView | None:
     return None if mechanism is None else MechanismView.model_validate(mechanism, from_attributes=True)
 
 

@@ -9,12 +9,12 @@ from app.db import ReadSession
 from app.ledger.account.causes import count_causes
 from app.ledger.models import LedgerDataset, Reservation
 
-__all__ = ["count_causes", "refusals", "reservations"]
+__all__ = ["count_causes", "count_refusals", "count_reservations"]
 
 LIVE_STATES: Final = ("reserved", "opened")
 
 
-def reservations(session: ReadSession) -> Mapping[str, int]:
+def count_reservations(session: ReadSession) -> Mapping[str, int]:
     """The number of reservations in each state that is not final."""
     query = (
         select(Reservation.state, func.count()).where(Reservation.state.in_(LIVE_STATES)).group_by(Reservation.state)
@@ -23,6 +23,6 @@ def reservations(session: ReadSession) -> Mapping[str, int]:
     return dict.fromkeys(LIVE_STATES, 0) | dict(counts)
 
 
-def refusals(session: ReadSession) -> int:
+def count_refusals(session: ReadSession) -> int:
     """The number of jobs that budgets have refused since the start."""
     return session.scalar(select(func.sum(LedgerDataset.refused))) or 0

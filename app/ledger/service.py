@@ -31,30 +31,30 @@ class Ledger(LedgerContext):
     open = transfers.open_reservation
     settle = transfers.settle
     void = transfers.void
-    state = staticmethod(transfers.state)
+    state = staticmethod(transfers.find_state)
     is_reserved = staticmethod(transfers.is_reserved)
     is_opened = transfers.is_opened
-    contains_settled = staticmethod(transfers.contains_settled)
+    contains_settled = staticmethod(transfers.has_settled)
 
     record_refusal = staticmethod(notes.record_refusal)
-    content_replaced = notes.content_replaced
-    dataset_deleted = notes.dataset_deleted
+    content_replaced = notes.note_content_replaced
+    dataset_deleted = notes.note_dataset_deleted
 
     freeze = staticmethod(freezing.freeze)
     unfreeze = freezing.unfreeze
-    unmarked_freezes = freezing.unmarked_freezes
+    unmarked_freezes = freezing.list_unmarked_freezes
     mark_freeze = freezing.mark_freeze
 
     checkpoint = checkpoints.checkpoint
-    newest_checkpoint = staticmethod(checkpoints.newest_checkpoint)
+    newest_checkpoint = staticmethod(checkpoints.find_newest_checkpoint)
     sign_anew = reconciliation.sign_anew
     reconcile = reconciliation.reconcile
     verify = verification.verify
     verify_and_freeze = verification.verify_and_freeze
 
     preview = staticmethod(views.preview)
-    admits = staticmethod(views.admits)
-    limit = staticmethod(views.limit)
-    budget = staticmethod(views.budget)
-    entries = staticmethod(views.entries)
-    guarantee = staticmethod(views.guarantee)
+    admits = staticmethod(views.is_admissible)
+    limit = staticmethod(views.read_limit)
+    budget = staticmethod(views.read_budget)
+    entries = staticmethod(views.list_entries)
+    guarantee = staticmethod(views.compute_guarantee)

@@ -113,18 +113,18 @@ def preview(session: ReadSession, dataset_id: str, charge: Charge, *, caller_id:
     return admission.decide(balance, dataset_id, charge, caller_id).preview
 
 
-def admits(session: ReadSession, dataset_id: str, charge: Charge, *, caller_id: str | None = None) -> bool:
+def is_admissible(session: ReadSession, dataset_id: str, charge: Charge, *, caller_id: str | None = None) -> bool:
     """Whether a reservation of the charge would succeed now; faster than a preview of a refused charge."""
     balance = locked_account.read_balance(locked_account.read_account(session, dataset_id))
-    return admission.admits(balance, dataset_id, charge, caller_id)
+    return admission.is_admissible(balance, dataset_id, charge, caller_id)
 
 
-def budget(session: ReadSession, dataset_id: str, caller_id: str | None = None) -> Budget:
+def read_budget(session: ReadSession, dataset_id: str, caller_id: str | None = None) -> Budget:
     """The budget of the dataset's account; ``remaining`` respects the allocation of ``caller_id``, if there is one."""
     account = locked_account.read_account(session, dataset_id)
     balance = locked_account.read_balance(account)
     delta = balance.total.delta
-    spent = admission.at_limit(balance, balance.total.meter.spent)
+    spent = admission.convert_at_limit(balance, balance.total.meter.spent)
     return Budget(
         dataset_id=dataset_id,
         population=balance.population,
@@ -135,7 +135,7 @@ def budget(session: ReadSession, dataset_id: str, caller_id: str | None = None) 
         limit=Amount(balance.limit(dataset_id), delta),
         spent=Amount(spent, delta),
         reserved=Amount(max(0.0, admission.compose(balance) - spent), delta),
-        remaining=Amount(admission.largest_gaussian(balance, dataset_id, caller_id), delta),
+        remaining=Amount(admission.find_largest_gaussian(balance, dataset_id, caller_id), delta),
         used_share=_used_share(balance),
         jobs=JobCounts(balance.settled, account.balance["unended"], _count_refused(session, account.id)),
         version=account.sequence,
@@ -162,13 +162,13 @@ def _convert(pot: Pot, vector: tuple[int, ...]) -> float:
     return max(0.0, pot.epsilon + missing * 2.0**-UNIT_BITS)
 
 
-def limit(session: ReadSession, dataset_id: str) -> tuple[float, float]:
+def read_limit(session: ReadSession, dataset_id: str) -> tuple[float, float]:
     """The dataset's limit: (epsilon, delta)."""
     balance = locked_account.read_balance(locked_account.read_account(session, dataset_id))
     return balance.limit(dataset_id), balance.total.delta
 
 
-def entries(session: ReadSession, dataset_id: str, *, limit: int, before: int | None) -> list[LedgerEntry]:
+def list_entries(session: ReadSession, dataset_id: str, *, limit: int, before: int | None) -> list[LedgerEntry]:
     """The account's entries, newest first, from the one below ``before`` on."""
     account = locked_account.read_account(session, dataset_id)
     query = select(Entry).where(Entry.account_id == account.id)
@@ -177,7 +177,7 @@ def entries(session: ReadSession, dataset_id: str, *, limit: int, before: int | 
     return [_entry(row) for row in session.scalars(query.order_by(Entry.sequence.desc()).limit(limit))]
 
 
-def guarantee(session: ReadSession, dataset_id: str) -> Guarantee:
+def compute_guarantee(session: ReadSession, dataset_id: str) -> Guarantee:
     """The bound on all releases of the dataset's account together."""
     account = locked_account.read_account(session, dataset_id)
     balance = locked_account.read_balance(account)

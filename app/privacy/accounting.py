@@ -45,7 +45,7 @@ SURCHARGE = 1.0 / _ABSOLUTE_PARTS
 discrete noise (:func:`app.privacy.discretisation.bound_excess_nats`)."""
 
 
-def renyi(events: Sequence[PrivacyEvent], orders: Sequence[float] = ORDERS) -> tuple[int, ...]:
+def compose_renyi(events: Sequence[PrivacyEvent], orders: Sequence[float] = ORDERS) -> tuple[int, ...]:
     """Compose the Rényi divergences of ``events``, one amount per order.
 
     Returns:
@@ -66,7 +66,7 @@ def add(left: int, right: int) -> int:
     return min(left + right, INFINITE)
 
 
-def epsilon(amounts: Sequence[int], delta: float, orders: Sequence[float] = ORDERS) -> float:
+def compute_epsilon(amounts: Sequence[int], delta: float, orders: Sequence[float] = ORDERS) -> float:
     """Convert composed ``amounts`` to the least epsilon over ``orders`` at ``delta``.
 
     Returns:
@@ -90,9 +90,9 @@ def epsilon(amounts: Sequence[int], delta: float, orders: Sequence[float] = ORDE
     return max(0.0, math.nextafter(min(converted, default=math.inf), math.inf))
 
 
-def cost(events: Sequence[PrivacyEvent], delta: float, orders: Sequence[float] = ORDERS) -> float:
+def compute_cost(events: Sequence[PrivacyEvent], delta: float, orders: Sequence[float] = ORDERS) -> float:
     """Compute the epsilon of ``events`` alone at ``delta``, composed with no other events."""
-    return epsilon(renyi(events, orders), delta, orders)
+    return compute_epsilon(compose_renyi(events, orders), delta, orders)
 
 
 @lru_cache(maxsize=256)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import scipy  # loads its submodules on first use
 
-from app.privacy.accounting import INFINITE, MOST_NOISE, ORDERS, UNIT_BITS, cost, epsilon, renyi
+from app.privacy.accounting import INFINITE, MOST_NOISE, ORDERS, UNIT_BITS, compose_renyi, compute_cost, compute_epsilon
 from app.privacy.events import PrivacyEvent
 
 Plan = Callable[[float], Sequence[PrivacyEvent]]
@@ -48,7 +48,7 @@ def calibrate(plan: Plan, target: float, delta: float) -> float:
     """
     if not (math.isfinite(target) and target > 0):
         raise Unreachable("the target epsilon must be a positive finite number")
-    least = cost(plan(MOST_NOISE), delta)
+    least = compute_cost(plan(MOST_NOISE), delta)
     if least > target:
         raise Unreachable("no noise is large enough", least)
     search = _Search(plan, target, delta)
@@ -75,8 +75,8 @@ class _Search:
         return noise
 
     def find_best_order(self, orders: Sequence[float], noise: float) -> float:
-        pairs = zip(renyi(self.plan(noise), orders), orders, strict=True)
-        return min(pairs, key=lambda pair: epsilon(pair[:1], self.delta, pair[1:]))[1]
+        pairs = zip(compose_renyi(self.plan(noise), orders), orders, strict=True)
+        return min(pairs, key=lambda pair: compute_epsilon(pair[:1], self.delta, pair[1:]))[1]
 
     def find_best_order_for_gaussians(self) -> float:
         return max(ORDERS, key=lambda order: self.compute_limit(order) / order)
@@ -93,14 +93,14 @@ class _Search:
             return enough
 
         def excess(log_noise: float) -> float:
-            amount = renyi(self.plan(math.exp(log_noise)), (order,))[0]
+            amount = compose_renyi(self.plan(math.exp(log_noise)), (order,))[0]
             return math.log(math.ldexp(amount, -UNIT_BITS) / limit) if amount < INFINITE else 100.0
 
         low, high = _bracket(excess, math.log(enough))
         if excess(high) > 0:
             return enough
         noise = math.exp(scipy.optimize.brentq(excess, low, high, xtol=_TOLERANCE, rtol=8.9e-16) if low < high else low)
-        while noise < enough and cost(self.plan(noise), self.delta, (order,)) > self.target:
+        while noise < enough and compute_cost(self.plan(noise), self.delta, (order,)) > self.target:
             noise *= 1 + _TOLERANCE
         return min(noise, enough)
 

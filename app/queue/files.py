@@ -16,7 +16,7 @@ from kombu.transport import filesystem
 POLLING_SECONDS: Final = 0.05
 
 
-def folder_options(data_dir: Path) -> dict[str, Any]:
+def prepare_folders(data_dir: Path) -> dict[str, Any]:
     """Create the broker's folders (mode 0700) and return the transport's options with them."""
     root = data_dir / "broker"
     messages, control = root / "messages", root / "control"

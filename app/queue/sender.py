@@ -11,14 +11,14 @@ import structlog
 from celery import Celery, group
 
 from app.queue import TASKS_QUEUE
-from app.queue.files import folder_options
-from app.tracing import span
+from app.queue.files import prepare_folders
+from app.tracing import open_span
 
 FILESYSTEM: Final = "filesystem://"
 _CONNECT_SECONDS: Final = 2.0
 
 
-def celery_settings(broker_url: str, data_dir: Path) -> dict[str, Any]:
+def make_celery_settings(broker_url: str, data_dir: Path) -> dict[str, Any]:
     """Return the configuration of every Celery application of the service.
 
     Args:
@@ -29,7 +29,7 @@ def celery_settings(broker_url: str, data_dir: Path) -> dict[str, Any]:
     return {
         "broker_url": f"{FILESYSTEM}localhost" if local else broker_url,  # kombu warns of a URL without a host
         "broker_transport": "app.queue.files:Transport" if local else None,
-        "broker_transport_options": folder_options(data_dir) if local else {},
+        "broker_transport_options": prepare_folders(data_dir) if local else {},
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
         "result_backend": None,
@@ -52,7 +52,7 @@ class CeleryQueue:
 
     def __init__(self, broker_url: str, data_dir: Path) -> None:
         self._celery = Celery("corevault", set_as_current=False, fixups=[])
-        self._celery.conf.update(celery_settings(broker_url, data_dir))
+        self._celery.conf.update(make_celery_settings(broker_url, data_dir))
         self._celery.conf.broker_connection_timeout = _CONNECT_SECONDS
         if broker_url.startswith(("redis", "rediss")):
             timeouts = {"socket_connect_timeout": _CONNECT_SECONDS, "socket_timeout": _CONNECT_SECONDS}
@@ -78,7 +78,7 @@ class CeleryQueue:
 
     def _send(self, task: str, attempt: Callable[[], object]) -> None:
         try:
-            with span("queue.send", task=task):
+            with open_span("queue.send", task=task):
                 attempt()
         except Exception as error:  # noqa: BLE001  (every broker library has separate exceptions)
             structlog.get_logger().warning("message not sent", task=task, kind=type(error).__name__)

@@ -7,20 +7,20 @@ from fastapi import Depends, Header, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from app.auth.caller import MaybeCaller
-from app.http.errors.openapi import problem_responses
-from app.http.requests.pagination import Page, Paging, page
-from app.http.requests.routing import api_router
+from app.http.errors.openapi import make_problem_responses
+from app.http.requests.pagination import Page, Paging, make_page
+from app.http.requests.routing import make_router
 from app.releases import service
 from app.releases.http.cache import PublicReleases
 from app.releases.http.formats import MEDIA_TYPES, STORED_NAMES, Part
 from app.releases.http.reads import ROUTES
-from app.releases.http.representation import ReadRequest, Reply, cache_control
+from app.releases.http.representation import ReadRequest, Reply, make_cache_control
 from app.releases.models import Release
 from app.releases.schemas import BeliefFormat, CertificateView, Format, KeyView, ReleaseView
 from app.services import Services, Shared, VerificationKey
 from app.vault.store import ObjectStore
 
-router = api_router("/v1", "releases", "dependency_unavailable")
+router = make_router("/v1", "releases", "dependency_unavailable")
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _BYTES = {"text/csv": "age,intercept,y,weight\r\n0.25,1.0,1,412.5\r\n", "application/vnd.apache.parquet": "PAR1…"}
 _BYTES |= {"application/x-npz": "PK…"}
@@ -79,7 +79,7 @@ def _describe_part(description: str, part: Part, as_json: dict[str, Any]) -> dic
         200: {"description": description, "content": {**binary, "application/json": as_json}},
         206: {"description": "One range of the bytes."},
         304: {"description": "The caller already has this representation."},
-        **problem_responses(
+        **make_problem_responses(
             "not_found", "not_acceptable", "precondition_failed", "range_not_satisfiable", "invalid_request"
         ),
     }
@@ -102,8 +102,8 @@ def list_releases(
     """
     with services.database.read() as session:
         before, limit = paging.after_id("rel"), paging.limit + 1
-        rows = service.page(session, caller, dataset_id=dataset_id, before=before, limit=limit)
-        return page(rows, paging, lambda release: release.id, _view)
+        rows = service.list_page(session, caller, dataset_id=dataset_id, before=before, limit=limit)
+        return make_page(rows, paging, lambda release: release.id, _view)
 
 
 def _find_readable(services: Shared, caller: MaybeCaller, release_id: str) -> Release:
@@ -114,18 +114,18 @@ def _find_readable(services: Shared, caller: MaybeCaller, release_id: str) -> Re
 Readable = Annotated[Release, Depends(_find_readable)]
 
 
-@router.get("/releases/{release_id}", response_model=ReleaseView, responses=problem_responses("not_found"))
+@router.get("/releases/{release_id}", response_model=ReleaseView, responses=make_problem_responses("not_found"))
 def read_release(release: Readable) -> JSONResponse:
     """Show the metadata, model, design, reliability, diagnostics and certificate of a release."""
-    return JSONResponse(_view(release).model_dump(mode="json"), headers={"Cache-Control": cache_control(release)})
+    return JSONResponse(_view(release).model_dump(mode="json"), headers={"Cache-Control": make_cache_control(release)})
 
 
 @router.get(
-    "/releases/{release_id}/certificate", response_model=CertificateView, responses=problem_responses("not_found")
+    "/releases/{release_id}/certificate", response_model=CertificateView, responses=make_problem_responses("not_found")
 )
 def read_certificate(release: Readable) -> JSONResponse:
     """Show the signed statement of how the release was made and of its cost."""
-    return JSONResponse(release.certificate, headers={"Cache-Control": cache_control(release)})
+    return JSONResponse(release.certificate, headers={"Cache-Control": make_cache_control(release)})
 
 
 @router.get("/keys")

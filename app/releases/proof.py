@@ -30,7 +30,7 @@ Check = Callable[[ReadSession, Release, bool], str | None]
 _CHUNK = 2**20
 
 
-def findings(session: ReadSession, ring: KeyRing, store: ObjectStore | None) -> Iterator[Finding]:
+def find_faults(session: ReadSession, ring: KeyRing, store: ObjectStore | None) -> Iterator[Finding]:
     """Yield the faults of all releases. Without ``store``, the stored bytes are not checked."""
     query = select(Release, Dataset.sensitivity).join(Dataset, Dataset.id == Release.dataset_id).order_by(Release.id)
     checks: tuple[Check, ...] = (partial(_check_signature, ring), _check_statement, _check_charge)
@@ -71,9 +71,11 @@ def _check_charge(session: ReadSession, release: Release, private: bool) -> str 
     if not private:
         return None
     stated: dict[str, Any] = release.certificate["statement"]
-    if not certificate_checks.covers(session, release.job_id, tuple(from_json(event) for event in stated["events"])):
+    if not certificate_checks.is_covered(
+        session, release.job_id, tuple(from_json(event) for event in stated["events"])
+    ):
         return "the ledger has no settled charge with the certificate's events"
-    if not certificate_checks.stands_on(session, release.job_id, stated["account"]):
+    if not certificate_checks.is_chained(session, release.job_id, stated["account"]):
         return "the ledger entry or checkpoint that the certificate names is not in the chain after the charge"
     return None
 

@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.db import WriteSession, new_id, now
+from app.db import WriteSession, generate_id, now
 from app.http.requests.digests import digest_header
 from app.inference.core.belief import make_belief
-from app.inference.core.problems import parameter_names, problem_for
+from app.inference.core.problems import make_problem, name_parameters
 from app.inference.core.release import Pseudocoreset
 from app.releases.http.belief_rendering import render_belief
 from app.releases.http.formats import STORED_MEDIA_TYPES, STORED_NAMES, Part
 from app.releases.http.rendering import render
 from app.releases.models import Release
-from app.releases.statement import Run, Standing, release_body, statement
+from app.releases.statement import Run, Standing, make_release_body, make_statement
 from app.vault.signing import Signer
 from app.vault.store import ObjectStore
 
@@ -69,16 +69,16 @@ class Publisher:
     def publish(self, tx: WriteSession, draft: Draft, standing: Standing | None, *, public: bool) -> Release:
         """Add the release and its signed certificate to ``tx``; ``standing`` is None on public data."""
         run, points, representations = draft.run, draft.points, draft.representations
-        release_id = new_id("rel")
+        release_id = generate_id("rel")
         digests = {name: digest_header(bytes.fromhex(each["sha256"])) for name, each in representations.items()}
-        stated = statement(release_id, run, points, digests, standing)
+        stated = make_statement(release_id, run, points, digests, standing)
         release = Release(
             id=release_id,
             dataset_id=run.dataset_id,
             job_id=run.job_id,
             public=public,
             created_at=now(),
-            body=release_body(run, points),
+            body=make_release_body(run, points),
             certificate=self._signer.sign(stated),
             representations={name: dict(each) for name, each in representations.items()},
         )
@@ -101,7 +101,7 @@ class Publisher:
 def _render(run: Run, points: Pseudocoreset) -> dict[str, bytes]:
     """Render every representation, by its name."""
     discrete = any(column.is_discrete for column in run.facts.columns if column.name == run.plan.model.target)
-    blocks = make_belief(points, parameter_names(problem_for(run.plan.model, run.facts)))
+    blocks = make_belief(points, name_parameters(make_problem(run.plan.model, run.facts)))
     parts = {Part.POINTS: render(points, discrete_target=discrete), Part.BELIEF: render_belief(blocks)}
     return {
         STORED_NAMES[part][of_format]: content

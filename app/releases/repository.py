@@ -13,11 +13,11 @@ def get(session: ReadSession, release_id: str) -> Release | None:
     return session.get(Release, release_id)
 
 
-def of_job(session: ReadSession, job_id: str) -> Release | None:
+def find_by_job(session: ReadSession, job_id: str) -> Release | None:
     return session.scalars(select(Release).where(Release.job_id == job_id)).one_or_none()
 
 
-def page(
+def list_page(
     session: ReadSession,
     key_id: str | None,
     *,

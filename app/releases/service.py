@@ -21,16 +21,16 @@ def find_readable(session: ReadSession, caller: Caller | None, release_id: str) 
     if release is None or (caller is None and not release.public):
         raise NotFound
     if caller is not None and not release.public:
-        access.visible(session, caller, release.dataset_id)
+        access.find_visible(session, caller, release.dataset_id)
     note_target(release.id)
     return release
 
 
-def page(
+def list_page(
     session: ReadSession, caller: Caller | None, *, dataset_id: str | None, before: str | None, limit: int
 ) -> Sequence[Release]:
     """List the releases that the caller may read, newest first."""
-    return repository.page(
+    return repository.list_page(
         session,
         None if caller is None else caller.id,
         sees_all=caller is not None and caller.role in access.OVERSEERS,

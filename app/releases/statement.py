@@ -18,7 +18,7 @@ from app.inference.core.facts import DeclaredFacts
 from app.inference.core.plan import MechanismPlan, ModelSpec
 from app.inference.core.plan_json import query_to_json
 from app.inference.core.release import Pseudocoreset
-from app.inference.models import family
+from app.inference.models import find_family
 from app.ledger import CheckpointRef, Guarantee
 from app.privacy.events import to_json
 from app.privacy.relation import IN_WORDS, Relation
@@ -67,20 +67,20 @@ class Standing:
     checkpoint: CheckpointRef
 
 
-def release_body(run: Run, points: Pseudocoreset) -> dict[str, Any]:
+def make_release_body(run: Run, points: Pseudocoreset) -> dict[str, Any]:
     """Make the JSON of a release that the database stores in one column."""
     stated = {
         "method": run.plan.method,
-        "model": released_model(run),
+        "model": make_released_model(run),
         "size": run.plan.size,
-        "design": design_json(points),
-        "diagnostics": plain(points.diagnostics),
+        "design": make_design_json(points),
+        "diagnostics": make_plain(points.diagnostics),
         "cost": None if run.cost is None else dict(run.cost),
     }
-    return stated | reliability_json(points) | posterior_json(points)
+    return stated | make_reliability_json(points) | make_posterior_json(points)
 
 
-def statement(
+def make_statement(
     release_id: str, run: Run, points: Pseudocoreset, digests: Mapping[str, str], standing: Standing | None
 ) -> dict[str, Any]:
     """Make the statement that the certificate signs.
@@ -93,10 +93,10 @@ def statement(
         "release_id": release_id,
         "dataset_id": run.dataset_id,
         "content_version": run.content_version,
-        "model": released_model(run),
+        "model": make_released_model(run),
         "method": run.plan.method,
         "size": run.plan.size,
-        "design": design_json(points),
+        "design": make_design_json(points),
         "relation": str(Relation.ZERO_OUT),
         "relation_in_words": IN_WORDS,
         "unit": dict(run.facts.unit),
@@ -116,8 +116,8 @@ def statement(
         "digests": dict(digests),
         "conditions": CONDITIONS,
     }
-    plain_members = {name: plain(value) for name, value in stated.items()}
-    return plain_members | reliability_json(points) | _posterior_digest(points)
+    plain_members = {name: make_plain(value) for name, value in stated.items()}
+    return plain_members | make_reliability_json(points) | _posterior_digest(points)
 
 
 def _noise_grid(plan: MechanismPlan) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _noise_grid(plan: MechanismPlan) -> dict[str, Any]:
     return {"noise": "discrete_gaussian", "bits": plan.grid_bits, "drawn": NOISE_IN_WORDS}
 
 
-def model_json(model: ModelSpec) -> dict[str, Any]:
+def make_model_json(model: ModelSpec) -> dict[str, Any]:
     """Make a model's JSON as in the API; optional members without a value are left out."""
     prior: dict[str, Any] = {"scale": model.prior.scale}
     if model.prior.scales:
@@ -137,7 +137,7 @@ def model_json(model: ModelSpec) -> dict[str, Any]:
     return stated | {name: value for name, value in optional.items() if value is not None}
 
 
-def released_model(run: Run) -> dict[str, Any]:
+def make_released_model(run: Run) -> dict[str, Any]:
     """Make the JSON of a release's model.
 
     ``target_transform`` is added if the table's target is not the model's target: the model scales it, or uses the
@@ -145,19 +145,19 @@ def released_model(run: Run) -> dict[str, Any]:
     """
     model = run.plan.model
     target = next((column for column in run.facts.columns if column.name == model.target), None)
-    chosen = family(model.family)
-    stated = model_json(model) | chosen.defaults(model)
+    chosen = find_family(model.family)
+    stated = make_model_json(model) | chosen.defaults(model)
     transform = None if target is None else chosen.target_transform(target)
     return stated if transform is None else {**stated, "target_transform": transform}
 
 
-def design_json(points: Pseudocoreset) -> list[dict[str, Any]]:
+def make_design_json(points: Pseudocoreset) -> list[dict[str, Any]]:
     """Describe how each design column is computed from a declared column; a constant column has no ``source``."""
     entries = (asdict(column) for column in points.design)
-    return [{name: plain(value) for name, value in entry.items() if value is not None} for entry in entries]
+    return [{name: make_plain(value) for name, value in entry.items() if value is not None} for entry in entries]
 
 
-def reliability_json(points: Pseudocoreset) -> dict[str, Any]:
+def make_reliability_json(points: Pseudocoreset) -> dict[str, Any]:
     """Make ``{"reliability": {"grade", "reasons"}}``, or an empty object if the method makes no statement.
 
     Raises:
@@ -172,7 +172,7 @@ def reliability_json(points: Pseudocoreset) -> dict[str, Any]:
     return {"reliability": {"grade": str(reliability.grade), "reasons": reasons}}
 
 
-def posterior_json(points: Pseudocoreset) -> dict[str, Any]:
+def make_posterior_json(points: Pseudocoreset) -> dict[str, Any]:
     """Make ``{"posterior": ...}``, or an empty object if the method releases no posterior.
 
     The posterior has the member ``covariance`` (a list of rows). If it is diagonal, it has ``variance`` instead, one
@@ -183,19 +183,19 @@ def posterior_json(points: Pseudocoreset) -> dict[str, Any]:
         return {}
     spread = "covariance" if posterior.covariance.ndim > 1 else "variance"
     stated = {"parameters": posterior.names, "mean": posterior.mean.tolist(), spread: posterior.covariance.tolist()}
-    return {"posterior": plain(stated)}
+    return {"posterior": make_plain(stated)}
 
 
 def _posterior_digest(points: Pseudocoreset) -> dict[str, str]:
     """Make ``{"posterior_digest": ...}``: SHA-256 of the posterior's RFC 8785 form; empty without one."""
-    stated = posterior_json(points)
+    stated = make_posterior_json(points)
     if not stated:
         return {}
     canonical = rfc8785.dumps(stated["posterior"])
     return {"posterior_digest": digest_header(hashlib.sha256(canonical).digest())}
 
 
-def plain(value: Any) -> Any:
+def make_plain(value: Any) -> Any:
     """Convert ``value`` to the types of JSON; integers above 2**53 - 1 in size become text.
 
     Raises:
@@ -209,9 +209,9 @@ def plain(value: Any) -> Any:
         case float() if value - value == 0:
             return value
         case Mapping():
-            return {str(name): plain(member) for name, member in value.items()}
+            return {str(name): make_plain(member) for name, member in value.items()}
         case Sequence():
-            return [plain(member) for member in value]
+            return [make_plain(member) for member in value]
         case _:
             raise Internal
 

@@ -46,12 +46,12 @@ class SealedPart:
     bound_to: str
 
 
-def new_key() -> bytes:
+def generate_key() -> bytes:
     """Generate a random key of 32 bytes."""
     return secrets.token_bytes(KEY_BYTES)
 
 
-def derived_key(secret: bytes, purpose: bytes) -> bytes:
+def derive_key(secret: bytes, purpose: bytes) -> bytes:
     """Derive a key for one purpose from ``secret``.
 
     A holder of the derived key can compute neither ``secret`` nor the keys for other purposes.
@@ -59,7 +59,7 @@ def derived_key(secret: bytes, purpose: bytes) -> bytes:
     return hashlib.blake2b(purpose, key=secret, digest_size=KEY_BYTES, person=b"corevault").digest()
 
 
-def key_context(purpose: str, identifier: str) -> bytes:
+def make_key_context(purpose: str, identifier: str) -> bytes:
     """Return 32 bytes that bind a sealed key to one purpose and one object.
 
     The opener compares them, so a box for another purpose or object is refused.
@@ -72,23 +72,23 @@ def seal_key(key: bytes, context: bytes, sealing_key: bytes) -> bytes:
     return bytes(SealedBox(PublicKey(sealing_key)).encrypt(key + context))
 
 
-def dataset_context(dataset_id: str, *, public: bool) -> bytes:
+def make_dataset_context(dataset_id: str, *, public: bool) -> bytes:
     """Return the context of a dataset's key in its box. It includes whether the dataset is public.
 
     An attacker may be able to change the database without being able to open boxes. Because of this context, such an
     attacker cannot make the worker treat private rows as public.
     """
-    return key_context("public dataset" if public else "dataset", dataset_id)
+    return make_key_context("public dataset" if public else "dataset", dataset_id)
 
 
 def seal_new_dataset_key(dataset_id: str, sealing_key: bytes, *, public: bool = False) -> bytes:
     """Generate a dataset key and return it only in a box for the worker."""
-    return seal_key(new_key(), dataset_context(dataset_id, public=public), sealing_key)
+    return seal_key(generate_key(), make_dataset_context(dataset_id, public=public), sealing_key)
 
 
-def upload_context(upload_id: str) -> bytes:
+def make_upload_context(upload_id: str) -> bytes:
     """Return the context of a part's key in its box."""
-    return key_context("upload", upload_id)
+    return make_key_context("upload", upload_id)
 
 
 def seal_chunk(key: bytes, upload_id: str, index: int, plaintext: bytes, *, last: bool) -> bytes:
@@ -110,26 +110,26 @@ def open_chunk(key: bytes, upload_id: str, index: int, sealed: bytes, *, last: b
     return _open(sealed, associated, nonce, key)
 
 
-def digest_context(content_id: str) -> bytes:
+def make_digest_context(content_id: str) -> bytes:
     """Return the context of the box with a file's announced digest."""
-    return key_context("digest", content_id)
+    return make_key_context("digest", content_id)
 
 
-def content_context(dataset_id: str, version: int) -> bytes:
+def make_content_context(dataset_id: str, version: int) -> bytes:
     """Return the context of a content's encrypted table.
 
-    Older versions also used it for the content's wrapped key; now see :func:`declared_context`.
+    Older versions also used it for the content's wrapped key; now see :func:`make_declared_context`.
     """
     return f"{dataset_id}|{version}".encode()
 
 
-def declared_context(dataset_id: str, version: int, facts_digest: str) -> bytes:
+def make_declared_context(dataset_id: str, version: int, facts_digest: str) -> bytes:
     """Return the context of a content's wrapped key.
 
     It includes ``facts_digest``, the digest of the declaration by which the file was parsed. So a table cannot be read
     under another declaration.
     """
-    return content_context(dataset_id, version) + b"|" + facts_digest.encode()
+    return make_content_context(dataset_id, version) + b"|" + facts_digest.encode()
 
 
 def seal_message(plaintext: bytes, key: bytes, context: bytes) -> bytes:

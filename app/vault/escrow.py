@@ -20,7 +20,7 @@ _KIND: Final = "corevault keys 1"
 _FILE = re.compile(r"(opening|ledger|release|identity|fingerprint|sealing)(-[0-9a-f]{16})?\.(key|pub|until)")
 
 
-def new_escrow_key(secret: Path) -> Path:
+def create_escrow_key(secret: Path) -> Path:
     """Make an escrow key; return the path of the public key.
 
     The secret is written to ``secret``, which must not exist, and the public key to the same name with ``.pub``.

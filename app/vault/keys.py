@@ -22,7 +22,7 @@ from pathlib import Path
 from nacl.public import PrivateKey
 from nacl.signing import SigningKey
 
-from app.vault.envelope import KEY_BYTES, derived_key
+from app.vault.envelope import KEY_BYTES, derive_key
 from app.vault.errors import VaultError
 from app.vault.local_store import sync_directory
 from app.vault.signing import Chain, Cutoff
@@ -89,13 +89,13 @@ def load_api_keys(directory: Path) -> ApiKeys:
     """
     return ApiKeys(
         sealing_key=read_key(directory / SEALING),
-        ledger_seed=secret_key(directory / LEDGER),
+        ledger_seed=read_secret_key(directory / LEDGER),
         ledger_public=_encode(read_key(directory / LEDGER_PUBLIC)),
         release_public=_encode(read_key(directory / RELEASE_PUBLIC)),
         identity_key=load_identity_key(directory),
-        ledger_retired=retired_public(directory, "ledger"),
-        ledger_until=ledger_cutoffs(directory),
-        release_retired=retired_public(directory, "release"),
+        ledger_retired=list_retired_public(directory, "ledger"),
+        ledger_until=list_ledger_cutoffs(directory),
+        release_retired=list_retired_public(directory, "release"),
     )
 
 
@@ -105,7 +105,7 @@ def load_identity_key(directory: Path) -> bytes:
     Raises:
         VaultError: as :func:`load_api_keys`.
     """
-    return secret_key(directory / IDENTITY)
+    return read_secret_key(directory / IDENTITY)
 
 
 def load_sealing_key(directory: Path) -> bytes:
@@ -120,22 +120,22 @@ def load_worker_keys(directory: Path) -> WorkerKeys:
         VaultError: as :func:`load_api_keys`.
     """
     return WorkerKeys(
-        opening_key=secret_key(directory / OPENING),
-        ledger_seed=secret_key(directory / LEDGER),
-        release_seed=secret_key(directory / RELEASE),
+        opening_key=read_secret_key(directory / OPENING),
+        ledger_seed=read_secret_key(directory / LEDGER),
+        release_seed=read_secret_key(directory / RELEASE),
         fingerprint_key=_fingerprint_key(directory),
-        opening_retired=tuple(secret_key(path) for path in sorted(directory.glob("opening-*.key"))),
-        ledger_retired=retired_public(directory, "ledger"),
-        ledger_until=ledger_cutoffs(directory),
+        opening_retired=tuple(read_secret_key(path) for path in sorted(directory.glob("opening-*.key"))),
+        ledger_retired=list_retired_public(directory, "ledger"),
+        ledger_until=list_ledger_cutoffs(directory),
     )
 
 
-def retired_public(directory: Path, use: str) -> tuple[str, ...]:
+def list_retired_public(directory: Path, use: str) -> tuple[str, ...]:
     """Return the retired public keys (base64) of this ``use``, which verify earlier signatures."""
     return tuple(_encode(read_key(path)) for path in sorted(directory.glob(f"{use}-*.pub")))
 
 
-def ledger_cutoffs(directory: Path) -> dict[str, Cutoff]:
+def list_ledger_cutoffs(directory: Path) -> dict[str, Cutoff]:
     """Return the cutoffs of retired ledger keys, by public key (base64)."""
     files = {path: path.with_suffix(".until") for path in directory.glob("ledger-*.pub")}
     return {
@@ -153,7 +153,7 @@ def _unpack_cutoff(numbers: bytes) -> Cutoff:
     return dict(zip(_CHAINS, struct.unpack(_CUTOFF, numbers), strict=True))
 
 
-def short_id(public: bytes) -> str:
+def make_short_id(public: bytes) -> str:
     """Return the id of a key in file names; it has the digits of the verification key's id."""
     return hashlib.sha256(public).hexdigest()[:16]
 
@@ -179,14 +179,14 @@ def _create_pair(secret: Path, public: Path) -> None:
     if public_was_there and not secret.exists():
         raise VaultError(f"The key directory has {public.name} without {secret.name}. Restore {secret.name}.")
     link_new(secret, secrets.token_bytes(KEY_BYTES))
-    derived = derived_public(secret.name, secret_key(secret))
+    derived = derive_public(secret.name, read_secret_key(secret))
     link_new(public, derived)
     existing = read_key(public)
     if existing == derived:
         return
     left_by_rotation = (
-        secret.with_name(f"{secret.stem}-{short_id(existing)}.key"),
-        public.with_name(f"{secret.stem}-{short_id(existing)}.pub"),
+        secret.with_name(f"{secret.stem}-{make_short_id(existing)}.key"),
+        public.with_name(f"{secret.stem}-{make_short_id(existing)}.pub"),
     )
     if any(path.exists() for path in left_by_rotation):  # a rotation was interrupted before its last step
         replace_key(public, derived)
@@ -198,16 +198,16 @@ def _create_pair(secret: Path, public: Path) -> None:
 
 def _first_fingerprint_key(directory: Path) -> bytes:
     """Derive the fingerprint key from the opening key, as installations without its file did."""
-    return derived_key(secret_key(directory / OPENING), b"fingerprints")
+    return derive_key(read_secret_key(directory / OPENING), b"fingerprints")
 
 
 def _fingerprint_key(directory: Path) -> bytes:
     if not (directory / FINGERPRINT).exists() and not any(directory.glob("opening-*.key")):
         return _first_fingerprint_key(directory)
-    return secret_key(directory / FINGERPRINT)
+    return read_secret_key(directory / FINGERPRINT)
 
 
-def derived_public(name: str, secret: bytes) -> bytes:
+def derive_public(name: str, secret: bytes) -> bytes:
     if name == OPENING:
         return bytes(PrivateKey(secret).public_key)
     return bytes(SigningKey(secret).verify_key)
@@ -242,7 +242,7 @@ def _write(path: Path, key: bytes) -> Path:
     return temporary
 
 
-def secret_key(path: Path) -> bytes:
+def read_secret_key(path: Path) -> bytes:
     key = read_key(path)
     if path.stat().st_mode & 0o007:
         raise VaultError(f"Other users have access to {path.name}. Remove their permissions (chmod 600).")

@@ -15,7 +15,7 @@ from typing import BinaryIO, Self, cast
 
 from app.errors import DependencyUnavailable
 from app.vault.errors import ObjectMissing
-from app.vault.store import check_name, new_name
+from app.vault.store import check_name, draw_name
 
 _GROUP_OF_DIRECTORY, _GROUP_OF_FILE = 0o2070, 0o060
 _WRITEBACK_BYTES = 8 << 20
@@ -39,7 +39,7 @@ class LocalStore:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def create(self, name: str | None = None) -> "LocalWriter":
-        name = new_name() if name is None else name
+        name = draw_name() if name is None else name
         return self._create_writer(name, self._unfinished / name, self._path(name))
 
     def open(self, name: str) -> BinaryIO:
@@ -62,7 +62,7 @@ class LocalStore:
             return cast(BinaryIO, tempfile.TemporaryFile(dir=self._unfinished))
 
     def leave(self, name: str, content: bytes) -> None:
-        with self._create_writer(name, self._unfinished / new_name(), self._note(name)) as target:
+        with self._create_writer(name, self._unfinished / draw_name(), self._note(name)) as target:
             target.write(content)
             target.publish(durable=False)
 

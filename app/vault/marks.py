@@ -130,12 +130,12 @@ def open_marks(url: str) -> Marks:
     raise VaultError(_EXPECTED)
 
 
-def newest(names: frozenset[MarkName]) -> MarkName | None:
+def find_newest(names: frozenset[MarkName]) -> MarkName | None:
     """Return the last mark in the global order; None if there are no marks."""
     return max(names, key=lambda name: name.sequence, default=None)
 
 
-def newest_each(names: frozenset[MarkName]) -> list[MarkName]:
+def find_newest_each(names: frozenset[MarkName]) -> list[MarkName]:
     """Return the last mark of each account, ordered by account."""
     last: dict[str, MarkName] = {}
     for name in sorted(names, key=lambda name: name.sequence):

@@ -19,7 +19,7 @@ from app.vault.errors import VaultError
 from app.vault.seekable import SeekableReader
 
 
-def plaintext_size(sealed_bytes: int) -> int:
+def compute_plaintext_size(sealed_bytes: int) -> int:
     """Compute the size of the plaintext from the size of the sealed object.
 
     Raises:
@@ -32,7 +32,7 @@ def plaintext_size(sealed_bytes: int) -> int:
     return body - chunks * TAG_BYTES
 
 
-def box_within(source: BinaryIO) -> bytes | None:
+def read_box(source: BinaryIO) -> bytes | None:
     """Read the box with the upload's key from the header; only older uploads have it there.
 
     Raises:
@@ -67,7 +67,7 @@ class SealedReader(SeekableReader):
         self._upload_id = upload_id
         self._cached_chunks = cached_chunks
         self._cache: OrderedDict[int, bytes] = OrderedDict()
-        super().__init__(plaintext_size(source.seek(0, io.SEEK_END)))
+        super().__init__(compute_plaintext_size(source.seek(0, io.SEEK_END)))
         self._chunks = max(1, -(-self.size // CHUNK_BYTES))
         self._chunk(self._chunks - 1)
 

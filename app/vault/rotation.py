@@ -11,13 +11,13 @@ from app.vault.errors import VaultError
 from app.vault.keys import (
     PAIRS,
     create_keys,
-    derived_public,
+    derive_public,
     keep_cutoff,
     link_new,
+    make_short_id,
     read_key,
+    read_secret_key,
     replace_key,
-    secret_key,
-    short_id,
 )
 from app.vault.local_store import sync_directory
 from app.vault.signing import Cutoff
@@ -46,21 +46,21 @@ def rotate(directory: Path, use: Use, cutoff: Cutoff | None = None) -> str:
     """
     create_keys(directory)
     secret, public = (directory / name for name in PAIRS[use])
-    old, retiring = secret_key(secret), read_key(public)
+    old, retiring = read_secret_key(secret), read_key(public)
     if use == "opening":
-        link_new(directory / f"opening-{short_id(retiring)}.key", old)
+        link_new(directory / f"opening-{make_short_id(retiring)}.key", old)
     else:
-        link_new(directory / f"{use}-{short_id(retiring)}.pub", retiring)
+        link_new(directory / f"{use}-{make_short_id(retiring)}.pub", retiring)
     if cutoff is not None:
-        (directory / f"ledger-{short_id(retiring)}.until").unlink(missing_ok=True)  # of an interrupted rotation
+        (directory / f"ledger-{make_short_id(retiring)}.until").unlink(missing_ok=True)  # of an interrupted rotation
         for path in directory.glob("ledger-*.pub"):
             keep_cutoff(directory, path.stem.removeprefix("ledger-"), cutoff)
     sync_directory(directory)
     new = secrets.token_bytes(KEY_BYTES)
     replace_key(secret, new)
-    replace_key(public, derived_public(secret.name, new))
+    replace_key(public, derive_public(secret.name, new))
     sync_directory(directory)
-    return short_id(retiring)
+    return make_short_id(retiring)
 
 
 GRACE: Final = timedelta(hours=24)
@@ -76,7 +76,7 @@ def destroy_retired_opening(directory: Path, retired_for: timedelta = GRACE) -> 
         VaultError: the key in use is damaged, so that the retired ones may be needed; or one of them was retired
             less than ``retired_for`` ago.
     """
-    if derived_public("opening.key", secret_key(directory / "opening.key")) != read_key(directory / "sealing.pub"):
+    if derive_public("opening.key", read_secret_key(directory / "opening.key")) != read_key(directory / "sealing.pub"):
         raise VaultError
     retired = list(directory.glob("opening-*.key"))
     latest = time.time() - retired_for.total_seconds()

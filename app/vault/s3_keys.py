@@ -47,7 +47,7 @@ class Range:
         Raises:
             DependencyUnavailable: the server fails, or the key ends before the range does.
         """
-        with faults_as_unavailable():
+        with translate_faults():
             data = bytes(self._file.read_at(length, offset))
         if len(data) != length:
             raise DependencyUnavailable
@@ -62,7 +62,7 @@ class S3Keys:
 
     def __init__(self, place: Place) -> None:
         self._root = place.root
-        with faults_as_unavailable():
+        with translate_faults():
             self._server = S3FileSystem(
                 endpoint_override=place.endpoint,
                 region=place.region or ("us-east-1" if place.endpoint else None),
@@ -75,7 +75,7 @@ class S3Keys:
 
     def put(self, key: str, content: bytes) -> None:
         """Set or replace the key's content; up to 10 MB take one request."""
-        with faults_as_unavailable(), self._server.open_output_stream(self._path(key)) as target:
+        with translate_faults(), self._server.open_output_stream(self._path(key)) as target:
             target.write(content)
 
     def open(self, key: str) -> Range:
@@ -84,7 +84,7 @@ class S3Keys:
         Raises:
             ObjectMissing: there is no such key.
         """
-        with faults_as_unavailable():
+        with translate_faults():
             try:
                 return Range(self._server.open_input_file(self._path(key)))
             except FileNotFoundError:
@@ -101,7 +101,7 @@ class S3Keys:
 
     def remove(self, key: str) -> bool:
         """Remove the key; return whether it existed."""
-        with faults_as_unavailable():
+        with translate_faults():
             try:
                 self._server.delete_file(self._path(key))
             except FileNotFoundError:
@@ -113,7 +113,7 @@ class S3Keys:
 
     def remove_below(self, key: str) -> None:
         """Remove all keys below ``key``; harmless if there are none."""
-        with faults_as_unavailable():
+        with translate_faults():
             try:
                 self._server.delete_dir(self._path(key))
             except FileNotFoundError:
@@ -124,7 +124,7 @@ class S3Keys:
 
     def below(self, key: str) -> list[tuple[str, datetime]]:
         """Return each key below ``key``, and when it was last set."""
-        with faults_as_unavailable():
+        with translate_faults():
             listing = self._server.get_file_info(FileSelector(self._path(key), recursive=True, allow_not_found=True))
         skipped = len(self._root) + 1
         return [(each.path[skipped:], each.mtime) for each in listing if each.type is FileType.File]
@@ -142,7 +142,7 @@ class S3Keys:
 
 
 @contextmanager
-def faults_as_unavailable() -> Iterator[None]:
+def translate_faults() -> Iterator[None]:
     """Raise DependencyUnavailable for each error of the library, without its message.
 
     The server may be unreachable or full, or it may deny access.

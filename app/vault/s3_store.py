@@ -23,7 +23,7 @@ from app.errors import DependencyUnavailable
 from app.vault.errors import ObjectMissing, VaultError
 from app.vault.s3_keys import S3Keys
 from app.vault.s3_reader import PiecewiseReader
-from app.vault.store import check_name, new_name
+from app.vault.store import check_name, draw_name
 
 PIECE_BYTES: Final = 8 << 20
 
@@ -45,7 +45,7 @@ class S3Store:
         self._piece_bytes = piece_bytes
 
     def create(self, name: str | None = None) -> "S3Writer":
-        return S3Writer(self._keys, new_name() if name is None else check_name(name), self._piece_bytes)
+        return S3Writer(self._keys, draw_name() if name is None else check_name(name), self._piece_bytes)
 
     def open(self, name: str) -> BinaryIO:
         with suppress(ObjectMissing):

@@ -15,7 +15,7 @@ class UnreadableSecret(Exception):
         self.name = name
 
 
-def secrets_from_files(prefix: str, names: Iterable[str]) -> dict[str, str]:
+def read_secrets(prefix: str, names: Iterable[str]) -> dict[str, str]:
     """Read the secrets from their files, without the final line break.
 
     Raises:
@@ -48,7 +48,7 @@ def pass_on(prefix: str, names: Iterable[str], values: dict[str, Any]) -> dict[s
     return variables
 
 
-def with_password(url: str, password: str | None) -> str:
+def set_password(url: str, password: str | None) -> str:
     """Return ``url`` with this password, which replaces an existing one."""
     if password is None:
         return url

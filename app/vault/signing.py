@@ -10,7 +10,7 @@ from nacl.exceptions import CryptoError
 from nacl.signing import SigningKey, VerifyKey
 
 
-def key_id(public_key: bytes) -> str:
+def compute_key_id(public_key: bytes) -> str:
     """Return ``ed25519:`` and the first 16 hexadecimal digits of the public key's SHA-256."""
     return "ed25519:" + hashlib.sha256(public_key).hexdigest()[:16]
 
@@ -41,7 +41,7 @@ class KeyRing:
     """
 
     def __init__(self, public_keys: Iterable[str], until: Mapping[str, Cutoff] | None = None) -> None:
-        self._by_id = {key_id(base64.b64decode(public, validate=True)): public for public in public_keys}
+        self._by_id = {compute_key_id(base64.b64decode(public, validate=True)): public for public in public_keys}
         self._until = dict(until or {})
 
     @property
@@ -89,7 +89,7 @@ class Signer:
         self._key = SigningKey(seed)
         public = bytes(self._key.verify_key)
         self.public_key = base64.b64encode(public).decode("ascii")
-        self.key_id = key_id(public)
+        self.key_id = compute_key_id(public)
         ended = {key: cutoff for key, cutoff in (until or {}).items() if key != self.public_key}
         self.ring = KeyRing((self.public_key, *retired), ended)
 
@@ -126,4 +126,4 @@ def verify(document: Mapping[str, Any], public_key: str) -> bool:
         VerifyKey(public).verify(rfc8785.dumps(document["statement"]), signature)
     except (KeyError, TypeError, ValueError, RecursionError, CryptoError):
         return False
-    return document.get("key_id") == key_id(public)
+    return document.get("key_id") == compute_key_id(public)

@@ -46,7 +46,7 @@ class ObjectStore(Protocol):
     url: str
 
     def create(self, name: str | None = None) -> ObjectWriter:
-        """Create a writer for a new object. A caller that needs the name beforehand takes it from :func:`new_name`."""
+        """Create a writer for a new object. A caller that needs the name beforehand takes it from :func:`draw_name`."""
 
     def open(self, name: str) -> BinaryIO:
         """Open a published object as a seekable file; raises ObjectMissing."""
@@ -76,13 +76,13 @@ class ObjectStore(Protocol):
         """
 
 
-def new_name() -> str:
+def draw_name() -> str:
     """Draw a name of 128 random bits."""
     return secrets.token_hex(16)
 
 
 def check_name(name: str) -> str:
-    """Return ``name`` if it has the form of :func:`new_name`; digests of 128 bits have it too.
+    """Return ``name`` if it has the form of :func:`draw_name`; digests of 128 bits have it too.
 
     Raises:
         ObjectMissing: for any other name.

@@ -31,7 +31,7 @@ def open_store(url: str) -> ObjectStore:
     raise VaultError(_EXPECTED)
 
 
-def below(url: str, name: str) -> str:
+def make_folder_url(url: str, name: str) -> str:
     """Make the URL of the folder ``name`` below ``url``."""
     parts = urlsplit(url)
     return parts._replace(path=f"{parts.path.rstrip('/')}/{name}").geturl()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from threading import RLock
 
 from app.errors import ContentTooLarge, DependencyUnavailable
-from app.vault.envelope import CHUNK_BYTES, HEADER, new_key, seal_chunk, seal_key, upload_context
+from app.vault.envelope import CHUNK_BYTES, HEADER, generate_key, make_upload_context, seal_chunk, seal_key
 from app.vault.store import ObjectStore
 
 
@@ -40,13 +40,13 @@ class UploadWriter:
     ) -> None:
         self._upload_id = upload_id
         self._max_bytes = max_bytes
-        self._key = new_key()
+        self._key = generate_key()
         self._digest = hashlib.sha256()
         self._pending = bytearray()
         self._index = 0
         self._size = 0
         self._lock, self._is_aborted = RLock(), False
-        self.box = seal_key(self._key, upload_context(upload_id), sealing_key)
+        self.box = seal_key(self._key, make_upload_context(upload_id), sealing_key)
         self._target = store.create(name)
         self._guarded_write(HEADER)
 

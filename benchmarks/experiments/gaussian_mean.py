@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cases import gaussian_mean
+from benchmarks.cases import make_gaussian_mean
 from benchmarks.experiment import EVERYTHING, Experiment
-from benchmarks.lower_bound import subset_lower_bound
+from benchmarks.lower_bound import compute_subset_lower_bound
 from benchmarks.records import REFERENCE, Record
 from benchmarks.runs import Job
 
@@ -22,16 +22,16 @@ METHODS: tuple[tuple[str, Mapping[str, Any], str], ...] = (
 )
 
 
-def work(quick: bool) -> Iterator[Job | Record]:
+def plan_work(quick: bool) -> Iterator[Job | Record]:
     """Yields the references and runs, with new rows for each seed."""
     for d in (20,) if quick else (200, 500):
         name, sizes = f"d = {d}", (1, 10) if quick else SIZES
         for size in sizes:
-            bound = subset_lower_bound(ROWS, size, d, DELTA)
+            bound = compute_subset_lower_bound(ROWS, size, d, DELTA)
             yield Record(name, "bound for any subset of rows", ROWS, d, size, kl=bound, outcome=REFERENCE)
         for seed in range(2 if quick else SEEDS):
             rng = np.random.default_rng((seed, d))
-            case = gaussian_mean(name, rng.standard_normal((ROWS, d)), rng.standard_normal((ROWS, d)))
+            case = make_gaussian_mean(name, rng.standard_normal((ROWS, d)), rng.standard_normal((ROWS, d)))
             for size in sizes:
                 for method, parameters, label in METHODS:
                     yield Job(case, method, size, seed, parameters, label=label)
@@ -44,6 +44,6 @@ EXPERIMENT = Experiment(
     "PSVI with T = 500 and SparseVI with 100 steps a row, each with the default step sizes, GIGA with 100 projections. "
     f"The bound is that of Proposition 1 at δ = {DELTA:g}: on half of all tables, no weighting of M rows is below it. "
     "KL is exact here, and values of the order of 1e-12 are rounding errors.",
-    work,
+    plan_work,
     EVERYTHING,
 )

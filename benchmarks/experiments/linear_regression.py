@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.cases import Case, linear_regression
+from benchmarks.cases import Case, make_linear_regression
 from benchmarks.designs import Rows
 from benchmarks.experiment import Experiment
 from benchmarks.experiments.gaussian_mean import METHODS
@@ -16,7 +16,7 @@ ITERATIONS = 1_000
 SIZES = (25, 50, 100, 150, 200, 250)
 
 
-def table(seed: int, features: int) -> Case:
+def make_table(seed: int, features: int) -> Case:
     """A table with new rows and new true coefficients."""
     rng = np.random.default_rng((seed, features))
     truth = rng.standard_normal(features + 1)
@@ -25,13 +25,13 @@ def table(seed: int, features: int) -> Case:
         x = rng.standard_normal((n, features))
         return Rows(x, x @ truth[:-1] + truth[-1] + rng.standard_normal(n))
 
-    return linear_regression(f"{features} features", draw(ROWS), draw(ROWS))
+    return make_linear_regression(f"{features} features", draw(ROWS), draw(ROWS))
 
 
-def work(quick: bool) -> Iterator[Job | Record]:
+def plan_work(quick: bool) -> Iterator[Job | Record]:
     """Yields every method at every size."""
     for seed in range(2 if quick else SEEDS):
-        case = table(seed, 10 if quick else FEATURES)
+        case = make_table(seed, 10 if quick else FEATURES)
         for size in (5, 12) if quick else SIZES:
             for method, parameters, label in METHODS:
                 changes = {"iterations": ITERATIONS} if method == "psvi" else {}
@@ -44,5 +44,5 @@ EXPERIMENT = Experiment(
     f"N = {ROWS:,} rows of {FEATURES} standard normal features and an intercept, D = {FEATURES + 1}, truth N(0, I), "
     "fresh for each seed. Noise variance is the variance of the targets and prior variance their second moment, as in "
     f"the paper; the prior's mean is zero. PSVI with T = {ITERATIONS:,}.",
-    work,
+    plan_work,
 )

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.adult import SHARED, adult10, require
-from benchmarks.cases import Case, logistic, narrow
-from benchmarks.designs import Rows, synth100k
+from benchmarks.adult import SHARED, load_adult10, require
+from benchmarks.cases import Case, make_logistic, narrow
+from benchmarks.designs import Rows, draw_synth100k
 from benchmarks.experiment import Experiment
 from benchmarks.records import Record
 from benchmarks.runs import Job
@@ -38,7 +38,7 @@ LARGE_METHODS: tuple[tuple[str, Mapping[str, Any], str], ...] = (
 _BOUNDS = {"phishing": 1.0, "synth_lr": 4.0}
 
 
-def small_rows(name: str) -> tuple[Rows, Rows]:
+def make_small_rows(name: str) -> tuple[Rows, Rows]:
     """Training and held-out rows of one of the two small data files."""
     with np.load(require(SHARED / f"{name}.npz")) as arrays:
         rows, held_out = (
@@ -49,20 +49,20 @@ def small_rows(name: str) -> tuple[Rows, Rows]:
 
 
 @cache
-def small(name: str) -> Case:
+def make_small(name: str) -> Case:
     """The table of a small data file."""
-    rows, held_out = small_rows(name)
-    return logistic(name, rows, bound=_BOUNDS[name], held_out=held_out)
+    rows, held_out = make_small_rows(name)
+    return make_logistic(name, rows, bound=_BOUNDS[name], held_out=held_out)
 
 
 @cache
-def large(name: str) -> Case:
+def make_large(name: str) -> Case:
     """One of the two large tables, which replace the paper's."""
     if name == "synth100k":
-        rows, held_out = synth100k()
-        return logistic(name, rows, bound=8.0, held_out=held_out)
-    train, test = adult10()
-    return logistic(name, Rows(*train), bound=16.0, held_out=Rows(*test))
+        rows, held_out = draw_synth100k()
+        return make_logistic(name, rows, bound=8.0, held_out=held_out)
+    train, test = load_adult10()
+    return make_logistic(name, Rows(*train), bound=16.0, held_out=Rows(*test))
 
 
 def clamp(case: Case) -> Case:
@@ -73,18 +73,18 @@ def clamp(case: Case) -> Case:
     return narrow(case, NARROW)
 
 
-def small_work(quick: bool) -> Iterator[Job | Record]:
+def plan_small_work(quick: bool) -> Iterator[Job | Record]:
     """Yields every method at every size."""
-    for case in map(small, ("phishing", "synth_lr")):
+    for case in map(make_small, ("phishing", "synth_lr")):
         for size in (2, 10) if quick else SMALL_SIZES:
             for method, parameters, label in SMALL_METHODS:
                 for seed in range(2 if quick else SEEDS):
                     yield Job(case, method, size, seed, parameters, label=label)
 
 
-def large_work(quick: bool) -> Iterator[Job | Record]:
+def plan_large_work(quick: bool) -> Iterator[Job | Record]:
     """Yields every method at every size, private ones at one epsilon."""
-    for case in map(large, ("adult10",) if quick else ("synth100k", "adult10")):
+    for case in map(make_large, ("adult10",) if quick else ("synth100k", "adult10")):
         for size in (20,) if quick else LARGE_SIZES:
             for method, parameters, label in LARGE_METHODS:
                 epsilon = 0.2 if method.startswith("dp-") else np.nan
@@ -99,7 +99,7 @@ SMALL_EXPERIMENT = Experiment(
     "phishing: 500 rows, 10 components and an intercept; synth_lr: 500 rows, 2 features and an intercept; 50 held-out "
     f"rows each; prior N(0, I). PSVI with T = {SMALL['iterations']:,} and B = {SMALL['minibatch']}; incremental PSVI "
     "and SparseVI with 100 steps a point.",
-    small_work,
+    plan_small_work,
 )
 LARGE_EXPERIMENT = Experiment(
     "logistic-large",
@@ -111,5 +111,5 @@ LARGE_EXPERIMENT = Experiment(
     "the declared bounds, so "
     f"its columns are clamped to ±{NARROW:g}, where the paper's points start; the others see bounds that no value "
     "reaches. Below M = D + 1 points (52 and 12) no method can represent the posterior.",
-    large_work,
+    plan_large_work,
 )

@@ -16,7 +16,7 @@ from benchmarks.experiment import (
     Experiment,
     Quantity,
 )
-from benchmarks.experiments.logistic import NARROW, clamp, large
+from benchmarks.experiments.logistic import NARROW, clamp, make_large
 from benchmarks.records import Record
 from benchmarks.runs import Job
 
@@ -44,9 +44,9 @@ def choose_published(case: Case) -> Mapping[str, Any]:
     }
 
 
-def work(quick: bool) -> Iterator[Job | Record]:
+def plan_work(quick: bool) -> Iterator[Job | Record]:
     """Yields every method at every epsilon."""
-    for case in map(large, ("adult10",) if quick else ("synth100k", "adult10")):
+    for case in map(make_large, ("adult10",) if quick else ("synth100k", "adult10")):
         for epsilon in (1.0, math.inf) if quick else EPSILONS:
             for method in METHODS:
                 for seed in range(1 if quick else SEEDS):
@@ -64,7 +64,7 @@ EXPERIMENT = Experiment(
     f"dp-psvi starts at random within the declared bounds, here ±8 and ±16; *clamped* means ±{NARROW:g}, as in the "
     f"paper. dp-vi with published settings: T = {PUBLISHED_ITERATIONS:,}, batch {PUBLISHED_BATCH}, "
     f"AdaGrad {PUBLISHED_RATE:g}, clip {PUBLISHED_CLIP:g} on raw columns, mean-field.",
-    work,
+    plan_work,
     (
         KL,
         RELATIVE_KL,

@@ -6,11 +6,11 @@ from functools import cache
 from typing import Final
 
 from app.inference.core.model import Array64
-from benchmarks.cases import Case, logistic
-from benchmarks.designs import bnd15, bnd40
+from benchmarks.cases import Case, make_logistic
+from benchmarks.designs import draw_bnd15, draw_bnd40
 from benchmarks.experiment import ACCURACY, EPSILON, KL, LOG_LIKELIHOOD, MEMORY, RELATIVE_KL, SECONDS, Experiment
-from benchmarks.experiments.logistic import large
-from benchmarks.floors import EXPECTED, OF_ROWS, noise_floors, references, table_floors
+from benchmarks.experiments.logistic import make_large
+from benchmarks.floors import EXPECTED, OF_ROWS, compute_noise_floors, compute_table_floors, list_floor_references
 from benchmarks.records import Record
 from benchmarks.runs import Job
 
@@ -32,11 +32,11 @@ AIMS: Final = {
 
 
 @cache
-def design(name: str) -> Case:
+def make_design(name: str) -> Case:
     """One of the four designs."""
     if name in {"bnd15", "bnd40"}:
-        return logistic(name, bnd15() if name == "bnd15" else bnd40(), bound=1.0)
-    return large(name)
+        return make_logistic(name, draw_bnd15() if name == "bnd15" else draw_bnd40(), bound=1.0)
+    return make_large(name)
 
 
 def list_references(case: Case) -> Iterator[Record]:
@@ -44,15 +44,15 @@ def list_references(case: Case) -> Iterator[Record]:
     values: dict[str, Sequence[float] | Array64] = {
         "at most": AT_MOST[case.name],
         "aim": AIMS[case.name],
-        EXPECTED: noise_floors(case, EPSILONS),
-        OF_ROWS: table_floors(case, EPSILONS),
+        EXPECTED: compute_noise_floors(case, EPSILONS),
+        OF_ROWS: compute_table_floors(case, EPSILONS),
     }
-    return references(case, SIZE, EPSILONS, values)
+    return list_floor_references(case, SIZE, EPSILONS, values)
 
 
-def work(quick: bool) -> Iterator[Job | Record]:
+def plan_work(quick: bool) -> Iterator[Job | Record]:
     """Yields the references and runs of each design."""
-    for case in map(design, ("bnd15",) if quick else tuple(AIMS)):
+    for case in map(make_design, ("bnd15",) if quick else tuple(AIMS)):
         yield from list_references(case)
         for epsilon in (0.2, 1.0) if quick else EPSILONS:
             for seed in range(2 if quick else SEEDS):
@@ -67,7 +67,7 @@ EXPERIMENT = Experiment(
     "bounded, heavy-tailed, with rare levels and collinear indicators. *At most* and *aim* are the limits for the "
     "engine. The floors are the loss of one Gaussian release of the whole budget that is given the posterior: on "
     "labels that follow the model, and on these rows.",
-    work,
+    plan_work,
     (KL, RELATIVE_KL, ACCURACY, LOG_LIKELIHOOD, SECONDS, MEMORY),
     {"": EPSILON},
     floor=OF_ROWS,

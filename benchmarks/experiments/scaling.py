@@ -8,7 +8,7 @@ from benchmarks.cases import Case
 from benchmarks.experiment import MEMORY, SECONDS, SIZE, Experiment, Quantity
 from benchmarks.records import Record
 from benchmarks.runs import Job
-from benchmarks.sources import GeneratedRows, facts, spec
+from benchmarks.sources import GeneratedRows, make_facts, make_spec
 
 ROWS, FEATURES, POINTS = 100_000, 20, 100
 BY_ROWS = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
@@ -19,27 +19,27 @@ SEEDS, LIMIT_SECONDS = 2, 1_200
 MANY_ROWS, MANY_FEATURES = 10_000_000, 500
 
 
-def table(name: str, rows: int, features: int) -> Case:
+def make_table(name: str, rows: int, features: int) -> Case:
     """A table of generated rows, without an exact posterior."""
-    return Case(name, facts(features, rows, 1 / rows), spec(features), GeneratedRows(rows, features))
+    return Case(name, make_facts(features, rows, 1 / rows), make_spec(features), GeneratedRows(rows, features))
 
 
-def cells(quick: bool) -> Iterator[tuple[Case, int]]:
+def list_cells(quick: bool) -> Iterator[tuple[Case, int]]:
     """Yields tables and sizes, one axis after the other."""
     if quick:
-        yield table("by rows", 10_000, 5), 10
+        yield make_table("by rows", 10_000, 5), 10
         return
     for rows in BY_ROWS:
-        yield table("by rows", rows, FEATURES), POINTS
+        yield make_table("by rows", rows, FEATURES), POINTS
     for features in BY_FEATURES:
-        yield table("by features", ROWS, features), POINTS
+        yield make_table("by features", ROWS, features), POINTS
     for points in BY_POINTS:
-        yield table("by points", ROWS, FEATURES), points
+        yield make_table("by points", ROWS, FEATURES), points
 
 
-def work(quick: bool) -> Iterator[Job | Record]:
+def plan_work(quick: bool) -> Iterator[Job | Record]:
     """Yields the runs; large cells have one seed."""
-    for case, points in cells(quick):
+    for case, points in list_cells(quick):
         rows = case.facts.slots
         large = rows >= MANY_ROWS or case.problem.model.dimension > MANY_FEATURES
         paper = Mechanism(NOISE, min(1.0, BATCH / rows), ITERATIONS)
@@ -59,7 +59,7 @@ EXPERIMENT = Experiment(
     "memory and more time: hence the bend of dp-psvi-surrogate by rows. From D = 501 on it asks for information by "
     f"single columns. A cell was stopped after {LIMIT_SECONDS} s of both. {SEEDS} runs a cell, 1 from {MANY_ROWS:,} "
     f"rows or {MANY_FEATURES} features on.",
-    work,
+    plan_work,
     (Quantity(SECONDS.name, SECONDS.label), Quantity(MEMORY.name, MEMORY.label)),
     {"by rows": "rows", "by features": "parameters", "by points": SIZE},
 )

@@ -6,12 +6,19 @@ from typing import Final
 
 from app.inference.core.model import Array64
 from app.inference.methods.surrogate.schedule import UNRESOLVED
-from benchmarks.cases import Case, logistic
+from benchmarks.cases import Case, make_logistic
 from benchmarks.experiment import EPSILON, KL, SECONDS, Experiment
-from benchmarks.floors import EXPECTED, OF_ROWS, noise_floors, one_shot_noise, references, table_floors
+from benchmarks.floors import (
+    EXPECTED,
+    OF_ROWS,
+    compute_noise_floors,
+    compute_one_shot_noise,
+    compute_table_floors,
+    list_floor_references,
+)
 from benchmarks.records import Record
 from benchmarks.runs import Job
-from benchmarks.summaries import in_words
+from benchmarks.summaries import spell_count
 from benchmarks.unseen import LAWS, draw_unseen
 
 METHOD, SIZE, SEEDS = "dp-psvi-surrogate", 100, 5
@@ -25,37 +32,39 @@ def read_promise(epsilon: float) -> int:
 
 
 @cache
-def table(name: str) -> Case:
+def make_table(name: str) -> Case:
     """The table of a law."""
-    return logistic(name, draw_unseen(name), bound=LAWS[name].bound)
+    return make_logistic(name, draw_unseen(name), bound=LAWS[name].bound)
 
 
-def within_reach(case: Case) -> tuple[float, ...]:
+def list_within_reach(case: Case) -> tuple[float, ...]:
     """The epsilons with a target: those at which no quote warns of ``sigma D^2 / slots``."""
     slots, dimension = case.facts.slots, case.problem.model.dimension
     return tuple(
-        epsilon for epsilon in EPSILONS if one_shot_noise(epsilon, 1 / slots) * dimension**2 / slots <= UNRESOLVED
+        epsilon
+        for epsilon in EPSILONS
+        if compute_one_shot_noise(epsilon, 1 / slots) * dimension**2 / slots <= UNRESOLVED
     )
 
 
 def list_references(case: Case) -> Iterator[Record]:
     """The target, and both floors."""
-    epsilons = within_reach(case)
-    floors = table_floors(case, epsilons)
+    epsilons = list_within_reach(case)
+    floors = compute_table_floors(case, epsilons)
     most = [read_promise(epsilon) * floor for epsilon, floor in zip(epsilons, floors, strict=True)]
     values: dict[str, Sequence[float] | Array64] = {
         "promised": most,
         OF_ROWS: floors,
-        EXPECTED: noise_floors(case, epsilons),
+        EXPECTED: compute_noise_floors(case, epsilons),
     }
-    return references(case, SIZE, epsilons, values)
+    return list_floor_references(case, SIZE, epsilons, values)
 
 
-def work(quick: bool) -> Iterator[Job | Record]:
+def plan_work(quick: bool) -> Iterator[Job | Record]:
     """Yields the references and runs of each table."""
-    for case in map(table, (_QUICK,) if quick else LAWS):
+    for case in map(make_table, (_QUICK,) if quick else LAWS):
         yield from list_references(case)
-        for epsilon in within_reach(case):
+        for epsilon in list_within_reach(case):
             for seed in range(2 if quick else SEEDS):
                 yield Job(case, METHOD, SIZE, seed, epsilon=epsilon)
 
@@ -63,12 +72,12 @@ def work(quick: bool) -> Iterator[Job | Record]:
 EXPERIMENT = Experiment(
     "unseen",
     "Private pseudocoresets on tables of many shapes",
-    f"{METHOD} at its defaults, M = {SIZE}, δ = 1/N, on a table drawn from each of {in_words(len(LAWS))} laws, where "
-    f"σD²/N is at most {UNRESOLVED:g}. The floor of these rows is the loss of one Gaussian release of the whole "
+    f"{METHOD} at its defaults, M = {SIZE}, δ = 1/N, on a table drawn from each of {spell_count(len(LAWS))} laws, "
+    f"where σD²/N is at most {UNRESOLVED:g}. The floor of these rows is the loss of one Gaussian release of the whole "
     "budget that is given their mode and information, bounding included. The aim is a median within "
     f"{read_promise(0.2)} times it up to ε = 0.2 and {read_promise(1.0)} times it at ε = 1. The one-shot noise floor "
     "expects labels that follow the model.",
-    work,
+    plan_work,
     (KL, SECONDS),
     {"": EPSILON},
     floor=OF_ROWS,

@@ -90,7 +90,7 @@ class MissingPackage(Exception):
     """A package that ships tables is not installed."""
 
 
-def missing_packages() -> list[str]:
+def list_missing_packages() -> list[str]:
     """List the packages to install before real tables can be read."""
     return [name for module, name in PACKAGES.items() if importlib.util.find_spec(module) is None]
 

@@ -34,7 +34,7 @@ def log(services: Services) -> Callable[[], list[str]]:
 
     def findings() -> list[str]:
         with database.read() as session:
-            return list(chain.findings(session, signer.ring))
+            return list(chain.find_faults(session, signer.ring))
 
     assert findings() == []
     return findings
@@ -76,4 +76,4 @@ def test_concurrent_writers_never_take_the_same_place(services: Services) -> Non
         assert chain.extend(tx, signer) == 5
         assert chain.extend(tx, signer) == 0
     with database.read() as session:
-        assert not chain.waiting(session)
+        assert not chain.has_waiting(session)

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy.orm import object_session
 
 from app.auth.models import ApiKey
-from app.auth.seals import seal_of
-from app.auth.secrets import new_secret
+from app.auth.seals import compute_seal
+from app.auth.secrets import generate_secret
 from app.auth.service import Keys
-from app.db import Database, WriteSession, new_id, now
+from app.db import Database, WriteSession, generate_id, now
 from app.main import _report_unsealed
 from app.services import Services
 from tests.factories import rows
@@ -32,7 +32,7 @@ def test_a_seal_is_an_hmac_of_every_deciding_column(database: Database) -> None:
     mac.update(json.dumps(stated, separators=(",", ":")).encode())
     with database.read() as session:
         read = session.get_one(ApiKey, key.id)
-        assert (read.seal, seal_of(rows.IDENTITY_KEY, read)) == (mac.hexdigest(),) * 2
+        assert (read.seal, compute_seal(rows.IDENTITY_KEY, read)) == (mac.hexdigest(),) * 2
 
 
 def _role(row: ApiKey, _: ApiKey) -> None:
@@ -85,11 +85,13 @@ def test_an_altered_row_is_not_accepted(
 
 def test_a_row_added_without_the_identity_key_is_not_accepted(database: Database, client: httpx.Client) -> None:
     """Its hash and seal use another key. The identity key is not in the database."""
-    secret = new_secret()
+    secret = generate_secret()
     with database.write() as tx:
-        row = ApiKey(id=new_id("key"), name="a", role="admin", source="key", prefix=secret.prefix, created_at=now())
+        row = ApiKey(
+            id=generate_id("key"), name="a", role="admin", source="key", prefix=secret.prefix, created_at=now()
+        )
         row.secret_hash = secret.keyed_hash(b"j" * 32)
-        row.seal = seal_of(b"j" * 32, row)
+        row.seal = compute_seal(b"j" * 32, row)
         tx.add(row)
     problem(client.get("/v1/me", headers={"Authorization": f"Bearer {secret.text}"}), 401, "unauthenticated")
 

@@ -13,10 +13,10 @@ from sqlalchemy import select
 
 from app.auth import repository
 from app.auth.models import ApiKey
-from app.auth.seals import seal_of
-from app.auth.secrets import new_secret, parse
+from app.auth.seals import compute_seal
+from app.auth.secrets import generate_secret, parse
 from app.auth.service import Keys, note_use
-from app.db import BackgroundWriter, Database, WriteSession, new_id, now
+from app.db import BackgroundWriter, Database, WriteSession, generate_id, now
 from app.errors import Unauthenticated
 from tests.factories import rows
 from tests.factories.datasets import problem
@@ -26,7 +26,7 @@ KEYS = Keys(rows.IDENTITY_KEY)
 
 def _old_key(tx: WriteSession, role: str = "owner") -> rows.Key:
     """Add a key in the form from before there was an identity key."""
-    key = rows.Key(new_id("key"), "cv_" + secrets.token_urlsafe(32), role)
+    key = rows.Key(generate_id("key"), "cv_" + secrets.token_urlsafe(32), role)
     plain = hashlib.sha256(key.secret.encode()).hexdigest()
     tx.add(ApiKey(id=key.id, name="old", role=role, secret_hash=plain, created_at=now()))
     tx.flush()
@@ -39,7 +39,7 @@ def _row(database: Database, key_id: str) -> ApiKey:
 
 
 def test_a_secret_has_a_public_prefix_and_256_random_bits() -> None:
-    made = [new_secret() for _ in range(200)]
+    made = [generate_secret() for _ in range(200)]
     assert len({each.text for each in made}) == len({each.prefix for each in made}) == 200
     for each in made:
         assert re.fullmatch(r"cv_[0-9a-z]{10}_[A-Za-z0-9_-]{43}", each.text)
@@ -94,7 +94,7 @@ def test_keys_with_the_same_prefix_are_distinguished(database: Database) -> None
             assert secret is not None
             row = tx.get_one(ApiKey, key.id)
             row.prefix, row.secret_hash = secret.prefix, secret.keyed_hash(rows.IDENTITY_KEY)
-            row.seal = seal_of(rows.IDENTITY_KEY, row)
+            row.seal = compute_seal(rows.IDENTITY_KEY, row)
     with database.read() as session:
         for key in made:
             assert KEYS.authenticate(session, f"cv_{'0' * 10}_{key.secret[-43:]}").id == key.id
@@ -114,7 +114,7 @@ def test_a_stored_keyed_hash_is_compared_in_constant_time(database: Database, mo
     with database.read() as session:
         KEYS.authenticate(session, key.secret)
         with pytest.raises(Unauthenticated):
-            KEYS.authenticate(session, new_secret().text)
+            KEYS.authenticate(session, generate_secret().text)
     assert len(compared) == 2, "an unknown key costs a comparison too"
 
 

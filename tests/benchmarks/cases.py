@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import expit
 
-from benchmarks.cases import Case, logistic
+from benchmarks.cases import Case, make_logistic
 from benchmarks.designs import Rows
 
 TRUTH = np.array([1.5, -2.0, 0.5])
@@ -16,4 +16,4 @@ def rows(n: int, seed: int = 0) -> Rows:
 
 
 def case(n: int = 200, bound: float = 4.0) -> Case:
-    return logistic("small", rows(n), bound=bound, held_out=rows(50, 1))
+    return make_logistic("small", rows(n), bound=bound, held_out=rows(50, 1))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.compare_page import Pair, compute_mean_ratio, list_worst, make_pairs, page
+from benchmarks.compare_page import Pair, compute_mean_ratio, list_worst, make_pairs, render_page
 from benchmarks.outcomes import Outcome
 
 OLD = Outcome(
@@ -44,7 +44,7 @@ def test_values_that_are_not_finite_are_in_no_ratio() -> None:
     pairs = [pair(2.0), pair(math.nan, table=2), pair(math.inf, table=3)]
     assert compute_mean_ratio(pairs)[0] == pytest.approx(2)
     assert list_worst(pairs) == pairs[:1]
-    assert "| logistic | 3 | 2.00 | 2.00 | 0, 2 | 3, 3 | 0, 2 |" in page(
+    assert "| logistic | 3 | 2.00 | 2.00 | 0, 2 | 3, 3 | 0, 2 |" in render_page(
         [each for one in pairs for each in one], ("old", "new"), "compare.csv", 9, {}
     )
 
@@ -57,7 +57,7 @@ def test_a_tiny_kl_counts_as_a_hundredth_of_a_nat() -> None:
 
 def test_the_page_has_a_line_for_each_kind_and_the_worst_pairs() -> None:
     pairs = [pair(1.0 + number, number) for number in range(12)]
-    text = page([each for one in pairs for each in one], ("old", "new"), "compare.csv", 9, {"commit": "abc"})
+    text = render_page([each for one in pairs for each in one], ("old", "new"), "compare.csv", 9, {"commit": "abc"})
     assert text.startswith("# new compared with old")
     assert "| 11 | logistic | 0.2 | 2.00 | 24.0 | 12.0 | 500 x 2 normal |" in text
     assert len([line for line in text.splitlines() if "500 x 2" in line]) == 10

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.adult import NUMBERS, TEST, TRAIN, MissingData, adult10, require
-from benchmarks.designs import bnd15, bnd40
+from benchmarks.adult import NUMBERS, TEST, TRAIN, MissingData, load_adult10, require
+from benchmarks.designs import draw_bnd15, draw_bnd40
 from benchmarks.unseen import LAWS, draw_unseen
 
 
-@pytest.mark.parametrize(("design", "width"), [(bnd15, 14), (bnd40, 39)])
+@pytest.mark.parametrize(("design", "width"), [(draw_bnd15, 14), (draw_bnd40, 39)])
 def test_bounded_designs_are_within_bounds_and_have_rare_levels(design: object, width: int) -> None:
     assert callable(design)
     x, y = design(20_000)
@@ -48,7 +48,7 @@ def test_census_components_are_white(tmp_path: Path) -> None:
     generated = _census(tmp_path / "train.csv", 500, 0), _census(tmp_path / "test.csv", 200, 1), (400, 160)
     census = [(TRAIN, TEST, (30_162, 15_060))] if TRAIN.exists() else []
     for train, test, sizes in (generated, *census):
-        (x, y), (held_out, labels) = adult10(train, test)
+        (x, y), (held_out, labels) = load_adult10(train, test)
         assert (x.shape, held_out.shape) == ((sizes[0], 10), (sizes[1], 10))
         np.testing.assert_allclose(np.cov(x, rowvar=False), np.eye(10), atol=1e-8)
         np.testing.assert_allclose(x.mean(axis=0), 0, atol=1e-9)

@@ -8,7 +8,7 @@ import pytest
 from app.inference.core.facts import Column
 from app.inference.core.row_source import PRESENT
 from benchmarks import sweep_options
-from benchmarks.cases import Case, full_posterior
+from benchmarks.cases import Case, compute_full_posterior
 from benchmarks.tables import DEVELOPMENT_SEEDS, KINDS, Tables, draw_seed, real
 from benchmarks.tables.columns import DESIGNS, draw_features
 from benchmarks.tables.drawn import Features, Target, Values, assemble, compute_coordinates, draw_counts
@@ -128,8 +128,8 @@ def test_null_rows_do_not_inform_the_full_posterior() -> None:
     """The Gaussian mean counts rows by their presence, not by their values."""
     features = Features("", (Column("x0", "real", -1, 1),), (np.array([0.5, 0.7]),))
     few, many = (assemble(features, Target(GAUSSIAN, None, np.empty(0), 0.2), slots=slots) for slots in (2, 50))
-    assert full_posterior(few).mean == pytest.approx(full_posterior(many).mean)
-    assert full_posterior(few).mean[0] == pytest.approx(0.6 * 50 / 51, abs=1e-6)
+    assert compute_full_posterior(few).mean == pytest.approx(compute_full_posterior(many).mean)
+    assert compute_full_posterior(few).mean[0] == pytest.approx(0.6 * 50 / 51, abs=1e-6)
 
 
 def find_source(name: str, family: str) -> real.Source:
@@ -166,7 +166,7 @@ def test_bounds_of_real_targets_are_wider_if_declared_badly() -> None:
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(real, "PACKAGES", {"no_such_package": "such-a-package"})
     monkeypatch.setattr(sweep_options, "PACKAGES", real.PACKAGES)
-    assert real.missing_packages() == ["such-a-package"]
+    assert real.list_missing_packages() == ["such-a-package"]
     with pytest.raises(MissingPackage, match="such-a-package"):
         real.load("no_such_package", "table")
     with pytest.raises(SystemExit, match="pip install such-a-package"):

@@ -9,8 +9,14 @@ from scipy.special import expit
 
 from app.inference.core.facts import Column
 from benchmarks import floors
-from benchmarks.cases import Case, design_rows, full_posterior, logistic
-from benchmarks.floors import _parts, noise_floors, one_shot_noise, release_floors, table_floors
+from benchmarks.cases import Case, compute_full_posterior, make_design_rows, make_logistic
+from benchmarks.floors import (
+    _parts,
+    compute_noise_floors,
+    compute_one_shot_noise,
+    compute_release_floors,
+    compute_table_floors,
+)
 from benchmarks.tables.drawn import Features, Target, assemble
 from benchmarks.unseen import draw_unseen
 from tests.benchmarks.cases import case
@@ -18,14 +24,14 @@ from tests.benchmarks.cases import case
 
 def squared_case() -> Case:
     """A case whose labels follow a square and a heavy-tailed threshold."""
-    return logistic("squared", draw_unseen("no logistic regression", n=20_000), bound=8.0)
+    return make_logistic("squared", draw_unseen("no logistic regression", n=20_000), bound=8.0)
 
 
 def test_the_loss_of_weights_is_the_residual_variance_of_scores() -> None:
     """Labels are drawn from the model. The full score explains a part of the weighted score, which is not lost."""
     table, rng, clip = case(300), np.random.default_rng(0), 0.05
     assert table.exact is not None
-    x, _ = design_rows(table)
+    x, _ = make_design_rows(table)
     white, p = solve_triangular(table.exact.factor, x.T, lower=True).T, expit(x @ table.exact.mean)
     residuals = (rng.random((20_000, len(p))) < p) - p
     weight = np.minimum(1, clip / (np.maximum(p, 1 - p) * np.linalg.norm(white, axis=1)))
@@ -45,8 +51,8 @@ def test_the_noise_part_is_the_kl_of_a_step_from_noise() -> None:
 
 
 def test_floors_fall_with_epsilon_by_less_than_the_noise() -> None:
-    floors = noise_floors(case(), (0.1, 1.0))
-    noise = [one_shot_noise(epsilon, 1 / 200) for epsilon in (0.1, 1.0)]
+    floors = compute_noise_floors(case(), (0.1, 1.0))
+    noise = [compute_one_shot_noise(epsilon, 1 / 200) for epsilon in (0.1, 1.0)]
     assert floors[0] > floors[1] > 0
     assert floors[0] / floors[1] < (noise[0] / noise[1]) ** 2
 
@@ -57,16 +63,16 @@ def test_a_table_floor_is_the_kl_of_one_bounded_score_step(monkeypatch: pytest.M
     monkeypatch.setattr(floors, "TABLE_CLIPS", (kappa,))
     exact, slots = table.exact, table.facts.slots
     assert exact is not None
-    floor, model = table_floors(table, (0.5,))[0], table.problem.model
+    floor, model = compute_table_floors(table, (0.5,))[0], table.problem.model
     inverse, clip = solve_triangular(exact.factor, np.eye(10), lower=True), np.sqrt(kappa * 10 / slots)
-    x, y = design_rows(table)
+    x, y = make_design_rows(table)
     rows = model.fold(x, y).astype(np.float32)
     weighted = model.bounded_scores(rows, exact.mean, inverse, clip).sum(axis=0, dtype=np.float64)
     white, p = x @ inverse.T, expit(x @ exact.mean)
     weight = np.minimum(1, clip / (np.maximum(p, 1 - p) * np.linalg.norm(white, axis=1)))
     information = (white * (weight * p * (1 - p))[:, None]).T @ white
     information += inverse @ table.problem.prior.precision(exact.mean) @ inverse.T
-    noise = one_shot_noise(0.5, 1 / slots) * clip * rng.standard_normal((100_000, 10))
+    noise = compute_one_shot_noise(0.5, 1 / slots) * clip * rng.standard_normal((100_000, 10))
     answers = weighted + noise + inverse @ table.problem.prior.gradient(exact.mean)
     steps = np.linalg.solve(information, answers.T)
     by_weight = 0.5 * np.square(steps).sum(axis=0).mean()
@@ -79,7 +85,7 @@ def test_a_table_floor_is_the_kl_of_one_bounded_score_step(monkeypatch: pytest.M
 
 def test_labels_outside_the_model_raise_the_floor() -> None:
     """Bounding then moves the mode by a fixed step."""
-    assert table_floors(squared_case(), (0.5,))[0] > 1.5 * noise_floors(squared_case(), (0.5,))[0]
+    assert compute_table_floors(squared_case(), (0.5,))[0] > 1.5 * compute_noise_floors(squared_case(), (0.5,))[0]
 
 
 def test_larger_clipping_norms_do_not_lower_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,13 +93,13 @@ def test_larger_clipping_norms_do_not_lower_the_floor(monkeypatch: pytest.Monkey
 
     The floor's list of norms contains it.
     """
-    table = logistic("rare", draw_unseen("rare flags"), bound=1.0)
-    floor = table_floors(table, (1.0,))[0]
+    table = make_logistic("rare", draw_unseen("rare flags"), bound=1.0)
+    floor = compute_table_floors(table, (1.0,))[0]
     narrow = tuple(clip for clip in floors.TABLE_CLIPS if clip <= 12)
     monkeypatch.setattr(floors, "TABLE_CLIPS", (*floors.TABLE_CLIPS, 1e4, 1e6))
-    assert table_floors(table, (1.0,))[0] == floor
+    assert compute_table_floors(table, (1.0,))[0] == floor
     monkeypatch.setattr(floors, "TABLE_CLIPS", narrow)
-    assert table_floors(table, (1.0,))[0] > 1.5 * floor
+    assert compute_table_floors(table, (1.0,))[0] > 1.5 * floor
 
 
 def test_floors_of_any_family_equal_those_of_logistic_regression() -> None:
@@ -103,7 +109,7 @@ def test_floors_of_any_family_equal_those_of_logistic_regression() -> None:
     ways = []
     for clip in floors._clips(table, np.array(floors.TABLE_CLIPS)):
         ways += [floors._clip_units(scores, clip), *floors._bound_rows(scores, clip)]
-    np.testing.assert_allclose(floors._best(table, epsilons, ways), table_floors(table, epsilons), rtol=0.05)
+    np.testing.assert_allclose(floors._best(table, epsilons, ways), compute_table_floors(table, epsilons), rtol=0.05)
 
 
 def test_a_floor_of_means_is_the_kl_of_one_clipped_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,14 +119,14 @@ def test_a_floor_of_means_is_the_kl_of_one_clipped_step(monkeypatch: pytest.Monk
     x = 0.3 + 0.1 * rng.standard_normal(1000)
     features = Features("", (Column("x0", "real", -1, 1),), (x,))
     table = assemble(features, Target("gaussian-mean", None, np.empty(0), 0.1), counts=np.full(200, 5))
-    table = replace(table, exact=full_posterior(table))
+    table = replace(table, exact=compute_full_posterior(table))
     assert table.facts.delta is not None
     precision, clip = 1000 / 0.1**2 + 1, np.sqrt(kappa / 200)
     mode = x.sum() / 0.1**2 / precision
     units = ((x - mode) / 0.1**2 / np.sqrt(precision)).reshape(200, 5).sum(axis=1)
-    noise = one_shot_noise(0.5, table.facts.delta) * clip * rng.standard_normal(200_000)
+    noise = compute_one_shot_noise(0.5, table.facts.delta) * clip * rng.standard_normal(200_000)
     steps = np.clip(units, -clip, clip).sum() + noise - mode / np.sqrt(precision)
-    np.testing.assert_allclose(release_floors(table, (0.5,))[0], 0.5 * np.mean(steps**2), rtol=0.01)
+    np.testing.assert_allclose(compute_release_floors(table, (0.5,))[0], 0.5 * np.mean(steps**2), rtol=0.01)
 
 
 def test_floors_of_units_grow_with_their_rows() -> None:
@@ -131,5 +137,5 @@ def test_floors_of_units_grow_with_their_rows() -> None:
     values = []
     for each in (1, 10):
         table = assemble(features, labels, counts=np.full(10_000 // each, each))
-        values.append(release_floors(replace(table, exact=full_posterior(table)), (0.2,))[0])
+        values.append(compute_release_floors(replace(table, exact=compute_full_posterior(table)), (0.2,))[0])
     assert values[1] > 3 * values[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.figures import Figure, read_csv, write_csv
-from benchmarks.limits import page, seconds
+from benchmarks.limits import measure_seconds, render_page
 from benchmarks.runs import Job
 from benchmarks.sources import NoNoise
 from tests.benchmarks.cases import case
@@ -20,7 +20,7 @@ def test_the_time_of_a_run_excludes_its_rows(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(time, "process_time", lambda: float(next(readings)))
     for job in (Job(case(), "uniform", 5, 0), Job(case(), "dp-psvi-surrogate", 5, 0, epsilon=1.0)):
         before = next(readings)
-        results = seconds(job, NoNoise())
+        results = measure_seconds(job, NoNoise())
         gathered = (next(readings) - before - 3) // 2
         assert gathered > 0
         assert results == gathered + 1
@@ -36,7 +36,7 @@ def test_figures_have_their_limits_and_environment(tmp_path: Path) -> None:
         ("a run", "0.234", "", "1.2"),
     ]
     assert all(line["processor"] and line["commit"] for line in lines)
-    text = page(*read_csv(tmp_path / "speed.csv"))
+    text = render_page(*read_csv(tmp_path / "speed.csv"))
     assert "| a query | 31.3 | ms | at most 60 |" in text
     assert "| a run | 0.234 | s |  |" in text
     assert f"cores {lines[0]['cores']}" in text.replace("\n", " ")

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import chi2
 
-from benchmarks.lower_bound import chi_squared_quantile, log_chi_squared, subset_lower_bound
+from benchmarks.lower_bound import chi_squared_quantile, compute_subset_lower_bound, log_chi_squared
 
 
 @pytest.mark.parametrize(("x", "degrees"), [(3.0, 5), (1e-3, 1), (150.0, 200), (1e5, 100_000)])
@@ -30,7 +30,7 @@ def test_quantiles_exist_for_probabilities_below_a_double() -> None:
 def test_the_bound_equals_the_proposition_by_the_library() -> None:
     """Twenty rows have 1,140 subsets of three."""
     exact = 0.5 * (20 - 3) / (1 + 20) * chi2.ppf(0.5 / 1140, 10 - 3)
-    np.testing.assert_allclose(subset_lower_bound(20, 3, 10, 0.5), exact, rtol=1e-9)
+    np.testing.assert_allclose(compute_subset_lower_bound(20, 3, 10, 0.5), exact, rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -40,7 +40,7 @@ def test_subsets_of_small_tables_respect_the_bound() -> None:
     Their share is at most delta.
     """
     n, size, d, delta = 10, 2, 6, 0.2
-    bound, below = subset_lower_bound(n, size, d, delta), 0
+    bound, below = compute_subset_lower_bound(n, size, d, delta), 0
     assert bound > 0
     for at in range(20):
         rows = np.random.default_rng(at).standard_normal((n, d))
@@ -63,8 +63,8 @@ def _best(rows: object, subset: tuple[int, ...]) -> float:
 
 
 def test_the_bound_falls_with_size_and_is_zero_at_the_dimension() -> None:
-    assert subset_lower_bound(1000, 200, 200, 0.5) == 0
-    bounds = [subset_lower_bound(1000, size, 500, 0.5) for size in (0, 1, 5, 12, 30, 100)]
+    assert compute_subset_lower_bound(1000, 200, 200, 0.5) == 0
+    bounds = [compute_subset_lower_bound(1000, size, 500, 0.5) for size in (0, 1, 5, 12, 30, 100)]
     assert np.all(np.diff(bounds) < 0)
     np.testing.assert_allclose(bounds[0], 0.5 * 1000 / 1001 * chi2.median(500), rtol=1e-9)
 
@@ -72,4 +72,4 @@ def test_the_bound_falls_with_size_and_is_zero_at_the_dimension() -> None:
 @pytest.mark.parametrize("arguments", [(10, 11, 5, 0.5), (10, 1, 0, 0.5), (10, 1, 5, 1.0), (10, 1, 5, 0.0)])
 def test_invalid_arguments_are_refused(arguments: tuple[int, int, int, float]) -> None:
     with pytest.raises(ValueError, match="needs"):
-        subset_lower_bound(*arguments)
+        compute_subset_lower_bound(*arguments)

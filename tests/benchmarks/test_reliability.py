@@ -15,8 +15,8 @@ from app.inference.post.laplace import Laplace
 from benchmarks import outcomes, reliability_page, sweep, sweep_options
 from benchmarks.cases import NoMode
 from benchmarks.figures import write_lines
-from benchmarks.outcomes import Engine, Outcome, measure_table, release_seed
-from benchmarks.reliability_page import compute_ratio, is_bad, page
+from benchmarks.outcomes import Engine, Outcome, derive_seed, measure_table
+from benchmarks.reliability_page import compute_ratio, is_bad, render_page
 from benchmarks.stated import measure_coverage, read_statement
 from benchmarks.sweep import Sweep, read_outcomes, run_sweep
 from benchmarks.sweep_options import choose_seed, parse_engine
@@ -78,7 +78,7 @@ def test_a_bad_release_is_calibrated_and_far_off() -> None:
 def test_the_page_counts_failures_and_grades() -> None:
     failed = replace(GOOD, kl=math.nan, grade="", failure="ValueError")
     centre = replace(GOOD, grade="centre-only", kl=100.0, noise_coverage=0.0)
-    text = page([GOOD, replace(GOOD, kl=60.0), failed, centre], "reliability.csv", 9, {"commit": "abc"})
+    text = render_page([GOOD, replace(GOOD, kl=60.0), failed, centre], "reliability.csv", 9, {"commit": "abc"})
     expected = "| 4 | 1 | 50% | 1 (50%) | 10.0 | 100% | 50% | 33% | 30.0 | 22.2 |"
     for name in ("**all**", "**well-behaved**", "ε = 0.2", "logistic"):
         assert f"| {name} {expected}" in text
@@ -97,8 +97,8 @@ def test_outcomes_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 
 def test_releases_have_one_seed_for_all_engines() -> None:
-    assert release_seed(1, 2, 0.2) == release_seed(1, 2, 0.2)
-    assert len({release_seed(*each) for each in ((1, 2, 0.2), (1, 2, 1.0), (1, 3, 0.2), (2, 2, 0.2))}) == 4
+    assert derive_seed(1, 2, 0.2) == derive_seed(1, 2, 0.2)
+    assert len({derive_seed(*each) for each in ((1, 2, 0.2), (1, 2, 1.0), (1, 3, 0.2), (2, 2, 0.2))}) == 4
 
 
 def test_a_table_is_measured_at_each_epsilon_by_each_engine() -> None:
@@ -123,7 +123,7 @@ def test_a_table_without_a_mode_is_counted(monkeypatch: pytest.MonkeyPatch) -> N
     def fail(case: object) -> Laplace:
         raise NoMode
 
-    monkeypatch.setattr(outcomes, "full_posterior", fail)
+    monkeypatch.setattr(outcomes, "compute_full_posterior", fail)
     (line,) = measure_table(3, 0, ("one row",), (3.0,), (ENGINE,))
     assert line.failure == "no reference: NoMode"
     assert math.isnan(line.kl)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.adult import MissingData
-from benchmarks.environment import environment
+from benchmarks.environment import describe_environment
 from benchmarks.experiment import ACCURACY, EPSILON, KL, Experiment
 from benchmarks.experiments import gaussian_mean, logistic, privacy_sweep
 from benchmarks.papers import EXPERIMENTS, measure
@@ -17,7 +17,16 @@ from benchmarks.plots import STYLES, draw
 from benchmarks.readme import write
 from benchmarks.records import REFERENCE, Record, open_sink, read
 from benchmarks.runs import Job
-from benchmarks.summaries import LINES, cell, lines, number, place_of, summary, tables, thin_out
+from benchmarks.summaries import (
+    LINES,
+    find_place,
+    format_number,
+    list_lines,
+    render_cell,
+    render_tables,
+    summarise,
+    thin_out,
+)
 from tests.benchmarks.cases import case
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -45,14 +54,14 @@ def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 def test_quartiles_are_of_finished_runs() -> None:
     runs = [replace(RUN, kl=kl, seed=seed) for seed, kl in enumerate((1.0, 2.0, 3.0, 4.0, 50.0))]
-    quartiles = summary(runs, "kl")
+    quartiles = summarise(runs, "kl")
     assert quartiles is not None
     assert (quartiles.lower, quartiles.median, quartiles.upper, quartiles.runs) == (2, 3, 4, 5)
     stopped = replace(RUN, kl=math.nan, outcome="stopped after 9 s at step 1 of 8")
-    assert cell([*runs, stopped], KL) == "3.00; 1 of 6 not finished"
-    assert cell([stopped], KL) == "stopped after 9 s at step 1 of 8"
-    assert cell([], KL) == "–"
-    assert cell([RUN], ACCURACY) == "0.5000"
+    assert render_cell([*runs, stopped], KL) == "3.00; 1 of 6 not finished"
+    assert render_cell([stopped], KL) == "stopped after 9 s at step 1 of 8"
+    assert render_cell([], KL) == "–"
+    assert render_cell([RUN], ACCURACY) == "0.5000"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +69,7 @@ def test_quartiles_are_of_finished_runs() -> None:
     [(0.0, "0"), (12345.6, "12,346"), (99.94, "99.9"), (1.234, "1.23"), (0.01234, "0.0123"), (1e-9, "1.0e-09")],
 )
 def test_numbers_have_three_digits(value: float, text: str) -> None:
-    assert number(value) == text
+    assert format_number(value) == text
 
 
 def test_tables_have_a_line_per_method_and_a_column_per_place() -> None:
@@ -68,7 +77,7 @@ def test_tables_have_a_line_per_method_and_a_column_per_place() -> None:
     runs += [replace(RUN, method="aim", epsilon=1.0, kl=0.25, outcome=REFERENCE)]
     runs += [replace(RUN, epsilon=math.inf, kl=0.01)]
     runs += [replace(run, data="other") for run in runs]
-    table = tables(Experiment("e", "E", "", work, (KL,), {"": EPSILON}), runs).splitlines()
+    table = render_tables(Experiment("e", "E", "", work, (KL,), {"": EPSILON}), runs).splitlines()
     assert table[0].split("|")[3:-1] == [" 0.1 ", " 1 ", " no noise "]
     assert table[2:] == [
         "| table | psvi | 0.100 | 1.00 | 0.0100 |",
@@ -80,7 +89,7 @@ def test_tables_have_a_line_per_method_and_a_column_per_place() -> None:
 
 def test_data_sets_with_other_places_have_a_separate_table() -> None:
     runs = [RUN, replace(RUN, data="large", size=50)]
-    assert tables(EXPERIMENT, runs).count("| --- | --- | ---: |") == 2
+    assert render_tables(EXPERIMENT, runs).count("| --- | --- | ---: |") == 2
 
 
 def test_at_most_five_places_are_shown_with_both_ends() -> None:
@@ -90,7 +99,7 @@ def test_at_most_five_places_are_shown_with_both_ends() -> None:
 
 def test_methods_have_a_fixed_order() -> None:
     methods = ("uniform", "at most", "dp-vi", "PSVI", "aim", "dp-psvi-surrogate, ε = 0.2")
-    ordered = lines(replace(RUN, method=method) for method in methods)
+    ordered = list_lines(replace(RUN, method=method) for method in methods)
     assert ordered == ["at most", "aim", "dp-psvi-surrogate, ε = 0.2", "PSVI", "uniform", "dp-vi"]
 
 
@@ -105,7 +114,7 @@ def test_methods_have_a_fixed_order() -> None:
     ids=["gaussian mean", "small", "large", "sweep"],
 )
 def test_methods_of_a_figure_have_different_styles(methods: list[str]) -> None:
-    places = [place_of(method) for method in methods]
+    places = [find_place(method) for method in methods]
     assert min(places) >= 0
     assert len({STYLES[LINES[place]] for place in places}) == len(methods)
 
@@ -113,7 +122,7 @@ def test_methods_of_a_figure_have_different_styles(methods: list[str]) -> None:
 def test_medians_are_divided_by_the_floor_of_an_experiment() -> None:
     runs = [replace(RUN, epsilon=epsilon, kl=kl) for epsilon in (0.1, 1.0) for kl in (3.0, 6.0, 90.0)]
     runs += [replace(RUN, method="floor", epsilon=0.1, kl=4.0, outcome=REFERENCE)]
-    shown = tables(Experiment("e", "E", "", work, (KL,), {"": EPSILON}, floor="floor"), runs)
+    shown = render_tables(Experiment("e", "E", "", work, (KL,), {"": EPSILON}, floor="floor"), runs)
     assert shown.splitlines() == [
         "| data | median KL to the full posterior (nats) over the floor, by privacy ε (δ = 1/N) | 0.1 | 1 |",
         "| --- | --- | ---: | ---: |",
@@ -132,7 +141,7 @@ def test_an_experiment_writes_lines_a_figure_and_a_page(tmp_path: Path) -> None:
     assert page == write(tmp_path, (EXPERIMENT,)).read_text()
     assert "Other pages:\n\n- [Another page](other.md)\n\n## Small" in page
     assert "![Small](small.png)" in page
-    assert f"| giga | {cell([each for each in records if each.method == 'giga'], KL)} |" in page
+    assert f"| giga | {render_cell([each for each in records if each.method == 'giga'], KL)} |" in page
 
 
 def test_measuring_one_method_keeps_the_lines_of_the_others(tmp_path: Path) -> None:
@@ -156,7 +165,7 @@ def test_measuring_one_method_keeps_the_environment_of_the_others(tmp_path: Path
     assert list(environment_of_runs) == ["processor", "giga:"]
     assert "commit" in environment_of_runs["giga:"]
     measure(EXPERIMENT, tmp_path, quick=True, only=None)
-    assert json.loads((tmp_path / "small.json").read_text()) == environment()
+    assert json.loads((tmp_path / "small.json").read_text()) == describe_environment()
 
 
 def test_missing_data_keeps_earlier_runs(tmp_path: Path) -> None:

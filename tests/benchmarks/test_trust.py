@@ -15,7 +15,7 @@ from benchmarks import trust
 from benchmarks.figures import write_lines
 from benchmarks.sources import RoundedNoise
 from benchmarks.trust import Outcome, draw_case, release
-from benchmarks.trust_page import draw, far, page
+from benchmarks.trust_page import draw, is_far, render_page
 from support.surrogate_tables import Case, build
 
 NEAR = Outcome("labels", 1, "logistic-regression", "rare", "drawn", 3, 300, 270, 4.2, 3.0, 2.0, trusted=True)
@@ -23,17 +23,17 @@ FAR = replace(NEAR, kl=51.0, noise_kl=5.0)
 
 
 def test_a_kl_that_stated_noise_does_not_explain_is_far_off() -> None:
-    assert not far(NEAR)
-    assert far(FAR)
-    assert not far(replace(FAR, noise_kl=5.2))
-    assert not far(replace(FAR, kl=49.0, noise_kl=0.0))
+    assert not is_far(NEAR)
+    assert is_far(FAR)
+    assert not is_far(replace(FAR, noise_kl=5.2))
+    assert not is_far(replace(FAR, kl=49.0, noise_kl=0.0))
     for value in (math.nan, math.inf):
-        assert far(replace(NEAR, kl=value))
-        assert far(replace(NEAR, noise_kl=value))
+        assert is_far(replace(NEAR, kl=value))
+        assert is_far(replace(NEAR, noise_kl=value))
 
 
 def test_the_page_counts_by_trust_and_by_group() -> None:
-    text = page([NEAR, FAR, replace(FAR, design="zero", trusted=False)], {"commit": "abc"})
+    text = render_page([NEAR, FAR, replace(FAR, design="zero", trusted=False)], {"commit": "abc"})
     assert "| **labels** | 3 | 2 | 1 | 1 | 5.85; 9.33 |" in text
     assert "| rare | 2 | 2 | 1 | 0 | 5.85; 9.33 |" in text
     assert "| zero | 1 | 0 | 0 | 1 | – |" in text

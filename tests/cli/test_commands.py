@@ -15,10 +15,10 @@ from app.auth.models import ApiKey
 from app.cli import installation, up
 from app.cli.commands import cli
 from app.cli.sockets import is_loopback
-from app.cli.supervisor import LONGEST_DELAY_SECONDS, delay_seconds
+from app.cli.supervisor import LONGEST_DELAY_SECONDS, compute_delay_seconds
 from app.config import Settings
 from app.db import Database, make_engine
-from app.db.migrations import at_head
+from app.db.migrations import is_at_head
 from app.ledger import Cause
 from app.vault.keys import load_api_keys, load_worker_keys
 
@@ -55,7 +55,7 @@ def test_help_lists_every_command() -> None:
 def test_migrate_creates_folder_and_tables(settings: Settings) -> None:
     assert RUNNER.invoke(cli, ["migrate", "--data-dir", str(settings.data_dir)]).exit_code == 0
     engine = make_engine(settings.database_url)
-    assert at_head(engine)
+    assert is_at_head(engine)
     engine.dispose()
 
 
@@ -94,8 +94,8 @@ def test_only_the_worker_gets_the_path_of_the_opening_key(settings: Settings, mo
     share = installation.create_keys(settings)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        api = up.api_child(settings, listener, share)
-    worker = up.worker_child(settings)
+        api = up.make_api_child(settings, listener, share)
+    worker = up.make_worker_child(settings)
     assert worker.environment["COREVAULT_KEYS_DIR"] == str(settings.keys_dir)
     assert api.environment["COREVAULT_KEYS_DIR"] == str(share)
     assert not (Path(api.environment["COREVAULT_KEYS_DIR"]) / "opening.key").exists()
@@ -199,13 +199,13 @@ def test_only_a_valid_key_of_this_installation_is_an_admin_key(settings: Setting
     _install(settings)
     file = tmp_path / "admin.key"
     assert installation.write_admin_key(settings, file)
-    assert installation.holds_admin_key(settings, file)
+    assert installation.has_admin_key(settings, file)
     elsewhere = Settings(data_dir=tmp_path / "elsewhere")
     _install(elsewhere)
-    assert not installation.holds_admin_key(elsewhere, file)
-    assert not installation.holds_admin_key(settings, tmp_path)
+    assert not installation.has_admin_key(elsewhere, file)
+    assert not installation.has_admin_key(settings, tmp_path)
     file.write_bytes(b"\xff")
-    assert not installation.holds_admin_key(settings, file)
+    assert not installation.has_admin_key(settings, file)
 
 
 def test_up_warns_of_a_key_file_of_another_installation(
@@ -310,7 +310,7 @@ def test_missing_folder_is_not_created(command: list[str], tmp_path: Path, monke
 
 def test_api_does_not_create_a_missing_folder(tmp_path: Path) -> None:
     """It runs in a separate process, because it configures the process's logs."""
-    command = (up.script("corevaultd"), "api", "--port", "0", "--data-dir", "dta")
+    command = (up.find_script("corevaultd"), "api", "--port", "0", "--data-dir", "dta")
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
     assert ended.returncode == 1
     assert ended.stderr.startswith("corevaultd: ")
@@ -369,7 +369,7 @@ def test_folder_in_use_is_refused_and_gets_no_lock_file(tmp_path: Path) -> None:
 
 
 def test_restart_delays_grow_up_to_a_bound() -> None:
-    delays = [delay_seconds(failures) for failures in range(1, 100)]
+    delays = [compute_delay_seconds(failures) for failures in range(1, 100)]
     assert delays == sorted(delays)
     assert delays[0] < 1
     assert delays[-1] == LONGEST_DELAY_SECONDS

@@ -10,14 +10,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from app.cli.commands import cli
-from app.datasets.facts import declared_facts, digest_facts
+from app.datasets.facts import digest_facts, make_declared_facts
 from app.datasets.models import Content, Dataset
 from app.vault.keys import load_worker_keys
 from tests.factories import rows
 from tests.factories.datasets import declared, uploaded
 from tests.factories.uploads import TABLE
 from tests.factories.worker import House
-from workers.enclave import OpeningKey, layout, open_table
+from workers.enclave import OpeningKey, make_layout, open_table
 
 pytestmark = pytest.mark.process
 DAY_SECONDS = 24 * 3600
@@ -59,7 +59,7 @@ def opens(house: House, dataset_id: str, folder: Path) -> bool:
     keys = load_worker_keys(folder / "keys")
     with house.database.read() as session:
         dataset = session.get_one(Dataset, dataset_id)
-        facts, digest = declared_facts(dataset), digest_facts(dataset)
+        facts, digest = make_declared_facts(dataset), digest_facts(dataset)
         content = session.query(Content).filter_by(dataset_id=dataset_id, status="ready").one()
     assert content.table_object is not None
     assert content.wrapped_key is not None
@@ -72,7 +72,7 @@ def opens(house: House, dataset_id: str, folder: Path) -> bool:
         dataset_box=house.areas.keys.box(dataset_id),
         wrapped_key=content.wrapped_key,
         facts_digest=digest,
-        layout=layout(facts.columns, facts.slots, facts.unit),
+        layout=make_layout(facts.columns, facts.slots, facts.unit),
     ) as table:
         return bool(table.gather(np.arange(3))["_present"].any())
 

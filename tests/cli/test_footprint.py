@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.collector import no_collection
+from app.collector import pause_collection
 
 LARGE = ("dp_accounting", "opendp.prelude", "pyarrow", "scipy.linalg", "scipy.optimize", "scipy.special", "scipy.stats")
 FRAMEWORKS = ("celery", "fastapi", "pydantic", "sqlalchemy")
@@ -42,6 +42,6 @@ def test_worker_loads_no_web_framework() -> None:
 
 
 def test_collector_is_off_only_while_modules_are_loaded() -> None:
-    with no_collection():
+    with pause_collection():
         assert not gc.isenabled()
     assert gc.isenabled()

@@ -147,7 +147,7 @@ def test_audit_head_of_a_retired_key_is_found(rotated: Rotated) -> None:
         journal.record_command(tx, "forged")
         chain.extend(tx, rotated.thief)
     with rotated.database.read() as session:
-        newest = chain.newest(session)
+        newest = chain.find_newest(session)
     assert f"audit head {newest}: the signature does not hold" in run("verify", "--no-storage").output
 
 
@@ -250,8 +250,8 @@ def test_cutoff_includes_a_head_that_is_not_yet_committed(
     held = load_api_keys(settings.keys_dir)
     with database.read() as session:
         ring = Signer(held.ledger_seed, held.ledger_retired, held.ledger_until).ring
-        assert list(chain.findings(session, ring)) == []
-        assert chain.newest(session) == 2
+        assert list(chain.find_faults(session, ring)) == []
+        assert chain.find_newest(session) == 2
 
 
 @pytest.mark.sqlite

@@ -15,7 +15,7 @@ from app.cli import installation, up
 from app.cli.commands import cli
 from app.config import Settings
 from app.db import Database, make_engine, now
-from app.db.migrations import at_head, downgrade
+from app.db.migrations import downgrade, is_at_head
 from app.vault.keys import IDENTITY, load_identity_key
 
 pytestmark = pytest.mark.sqlite
@@ -48,7 +48,7 @@ def test_up_makes_the_identity_key_before_it_seals_callers(settings: Settings) -
     _lose_identity_key(settings)
     ended = _run_up(settings)
     assert ended.exit_code == 0, ended.output
-    assert at_head(database.engine)
+    assert is_at_head(database.engine)
     with database.read() as session:
         assert session.scalars(select(ApiKey.seal)).one()
     database.dispose()
@@ -67,7 +67,7 @@ def test_up_does_not_replace_an_identity_key_that_is_needed(settings: Settings, 
     assert f"there is no identity.key in {settings.keys_dir}" in ended.stderr
     assert "set COREVAULT_KEYS_DIR" in ended.stderr
     assert not (settings.keys_dir / IDENTITY).exists()
-    assert at_head(database.engine) == (revision == "head")
+    assert is_at_head(database.engine) == (revision == "head")
     assert CliRunner().invoke(cli, ["keys", "--data-dir", str(settings.data_dir)]).exit_code == 0
     assert _run_up(settings).exit_code == 0
     database.dispose()
@@ -79,7 +79,7 @@ def test_up_makes_keys_for_a_database_older_than_keyed_hashes(settings: Settings
     downgrade(engine, revision)
     _lose_identity_key(settings)
     assert _run_up(settings).exit_code == 0
-    assert at_head(engine)
+    assert is_at_head(engine)
     engine.dispose()
 
 

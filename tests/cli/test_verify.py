@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from app.audit import chain
 from app.cli.commands import cli
-from app.cli.verification import name_of
+from app.cli.verification import name_database
 from app.db import Database
 from app.ledger.models import Checkpoint
 from app.vault.keys import IDENTITY, link_new
@@ -86,7 +86,7 @@ def test_verify_names_the_folder_and_the_database(verify: Verify, database: Data
 
 
 def test_database_name_has_no_credentials() -> None:
-    name = name_of("postgresql+psycopg://service:secret-1@db.test:5432/vault?password=secret-2&sslkey=secret-3")
+    name = name_database("postgresql+psycopg://service:secret-1@db.test:5432/vault?password=secret-2&sslkey=secret-3")
     assert name == "postgresql database vault on db.test"
 
 

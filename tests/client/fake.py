@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import rfc8785
 from corevault import Certificate, Client, Points, Release, SigningKey
-from corevault._digest import of_bytes
+from corevault._digest import digest_bytes
 from corevault.verification import key_id_of
 from nacl.signing import SigningKey as Ed25519
 
@@ -125,8 +125,8 @@ class Published:
             "relation": "zero_out",
             "privacy": {"epsilon": 0.5, "delta": 1e-6},
             "account": {"limit": {"epsilon": 2.0, "delta": 1e-6}, "sequence": 4, "checkpoint": {"sequence": 2}},
-            "digests": {name: of_bytes(body) for name, body in self.bodies.items()}
-            | ({} if self.belief is None else {"belief.npz": of_bytes(self.belief)}),
+            "digests": {name: digest_bytes(body) for name, body in self.bodies.items()}
+            | ({} if self.belief is None else {"belief.npz": digest_bytes(self.belief)}),
             "events": [],
             "sampler": "poisson",
         }
@@ -151,7 +151,7 @@ class Published:
         return signed | {"key_id": key_id_of(self.public_key)}
 
     def parts(self) -> tuple[Release, Certificate, list[Points], list[SigningKey]]:
-        points = [Points(name, body, "", of_bytes(body), '"e"') for name, body in self.bodies.items()]
+        points = [Points(name, body, "", digest_bytes(body), '"e"') for name, body in self.bodies.items()]
         keys = [SigningKey.from_json(key) for key in self.published_keys]
         return Release.from_json(self.release), Certificate.from_json(self.certificate()), points, keys
 
@@ -161,11 +161,11 @@ class Published:
             return ok(self.certificate())
         if path.endswith("/points"):
             body = self.bodies[request.url.params["format"]]
-            return httpx.Response(200, content=body, headers={"Repr-Digest": of_bytes(body), "ETag": '"e"'})
+            return httpx.Response(200, content=body, headers={"Repr-Digest": digest_bytes(body), "ETag": '"e"'})
         if path.endswith("/belief") and self.belief is None:
             return problem(404, "not_found")
         if path.endswith("/belief"):
-            return httpx.Response(200, content=self.belief, headers={"Repr-Digest": of_bytes(self.belief or b"")})
+            return httpx.Response(200, content=self.belief, headers={"Repr-Digest": digest_bytes(self.belief or b"")})
         if path == "/v1/keys":
             return ok({"items": self.published_keys, "next_cursor": None})
         return ok(self.release)

@@ -22,14 +22,14 @@ from corevault import (
     UntrustedRelease,
     VerificationError,
 )
-from corevault._digest import of_bytes
+from corevault._digest import digest_bytes
 from corevault.belief import read_belief
 from corevault.model import ModelRequest
 from scipy.special import expit
 
 from app.inference.core import belief as server
 from app.inference.core import reasons
-from app.inference.core.problems import parameter_names, problem_for
+from app.inference.core.problems import make_problem, name_parameters
 from app.inference.core.release import Posterior
 from app.inference.core.release import Pseudocoreset as Released
 from app.jobs.schemas import ModelBody
@@ -103,7 +103,7 @@ def test_a_posterior_in_the_metadata_gets_the_noise_too() -> None:
     published = Published(belief=_npz(posterior=POSTERIOR))
     stated = {"parameters": list(NAMES), "mean": [1.0, 2.0, 3.0], "variance": [0.1, 0.2, 0.3]}
     published.release["posterior"] = stated
-    published.statement["posterior_digest"] = of_bytes(rfc8785.dumps(dict[str, Any](stated)))
+    published.statement["posterior_digest"] = digest_bytes(rfc8785.dumps(dict[str, Any](stated)))
     core = _download(published)
     found, plain = core.stated_posterior(), core.stated_posterior(noise=False)
     assert found is not None
@@ -135,7 +135,7 @@ def test_a_release_of_an_earlier_version_adds_no_noise() -> None:
 )
 def test_noise_has_the_parameters_of_the_model(model: ModelRequest) -> None:
     """Server and client name them in the same order."""
-    names = parameter_names(problem_for(ModelBody.model_validate(model.to_json()).spec(), FACTS))
+    names = name_parameters(make_problem(ModelBody.model_validate(model.to_json()).spec(), FACTS))
     x, y, weight = _points(model)
     doubt = np.diag(np.arange(1.0, len(names) + 1))
     core = Pseudocoreset(_release(model), x, y, weight, read_belief(_npz(names, doubt)))

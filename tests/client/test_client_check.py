@@ -11,7 +11,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 from corevault import Column, Schema
-from corevault._cells import Array, Categories, text_of
+from corevault._cells import Array, Categories, format_cell
 from corevault._reading import open_rows
 from corevault._upload import prepare
 from corevault.schema import binary, categorical, integer, real
@@ -120,6 +120,6 @@ def test_numbers_of_a_file_match_by_value_as_on_the_server(
 @pytest.mark.parametrize(("categories", "cell", "_"), cases.NUMBERS)
 def test_numbers_in_memory_match_as_the_csv_that_is_sent(categories: tuple[str, ...], cell: Any, _: object) -> None:
     """The server sees the text of each cell: a table in memory is uploaded as CSV."""
-    on_server = match_categories(categories, pa.array([text_of(cell)], pa.string()))
+    on_server = match_categories(categories, pa.array([format_cell(cell)], pa.string()))
     for source in ({"x": [cell], "other": [1]}, pd.DataFrame({"x": [cell], "other": [1]})):
         np.testing.assert_equal(_read_codes(source, categories), on_server)

@@ -25,7 +25,7 @@ from corevault import (
 from app.inference.core.facts import Column as Declared
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.plan import ModelSpec
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.row_source import PRESENT
 from tests.client.fake import DATASET
 from tests.client.sources import Stream
@@ -65,7 +65,7 @@ def test_new_rows_have_the_coordinates_of_the_server(column: Column) -> None:
     members: dict[str, Any] = dataclasses.asdict(column) | {"categories": column.categories or ()}
     declared = (Declared(**members), Declared("y", "real", 0, 1))
     spec = ModelSpec("linear-regression", ("x",), "y")
-    design = problem_for(spec, DeclaredFacts(declared, 100, {"kind": "row"}, "private", 1e-6)).design
+    design = make_problem(spec, DeclaredFacts(declared, 100, {"kind": "row"}, "private", 1e-6)).design
     text = ["" if pd.isna(cell) else str(cell) for cell in CELLS]
     stored = parse_cells(declared, {"x": pa.array(text), "y": pa.array(["0"] * len(text))}, len(text))
     rows, _, present = design.encode(stored)

@@ -21,11 +21,11 @@ from corevault.model import ModelRequest
 
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
-from app.inference.core.problems import problem_for
-from app.inference.post.laplace import laplace
-from app.inference.registry import families
+from app.inference.core.problems import make_problem
+from app.inference.post.laplace import fit_laplace
+from app.inference.registry import list_families
 from app.jobs.schemas import ModelBody
-from app.releases.statement import model_json
+from app.releases.statement import make_model_json
 
 COLUMNS = (
     Column("age", "integer", 20, 80),
@@ -55,9 +55,9 @@ MODELS: tuple[ModelRequest, ...] = (
 def _release(model: ModelRequest) -> Release:
     """The metadata that the server would publish for ``model``."""
     spec = ModelBody.model_validate(model.to_json()).spec()
-    problem = problem_for(spec, FACTS)
+    problem = make_problem(spec, FACTS)
     target = problem.design.target
-    stated: dict[str, Any] = model_json(spec) | _family(spec.family).defaults(spec)
+    stated: dict[str, Any] = make_model_json(spec) | _family(spec.family).defaults(spec)
     transform = None if target is None else _family(spec.family).target_transform(target)
     return Release.from_json(
         {
@@ -75,13 +75,13 @@ def _release(model: ModelRequest) -> Release:
 
 
 def _family(name: str) -> Any:
-    (match,) = (family for family in families() if family.name == name)
+    (match,) = (family for family in list_families() if family.name == name)
     return match
 
 
 def _points(model: ModelRequest) -> tuple[Array64, Array64 | None, Array64]:
     rng = np.random.default_rng(4)
-    design = problem_for(ModelBody.model_validate(model.to_json()).spec(), FACTS).design
+    design = make_problem(ModelBody.model_validate(model.to_json()).spec(), FACTS).design
     x, weight = design.sample(rng, 30), rng.uniform(0, 9, 30)
     if design.target is None:
         return x, None, weight
@@ -96,9 +96,9 @@ def _points(model: ModelRequest) -> tuple[Array64, Array64 | None, Array64]:
 def test_the_clients_posterior_equals_the_servers(model: ModelRequest) -> None:
     release, (x, y, weight) = _release(model), _points(model)
     belief = posterior(release, x, y, weight)
-    served, design, prior = problem_for(ModelBody.model_validate(model.to_json()).spec(), FACTS)
+    served, design, prior = make_problem(ModelBody.model_validate(model.to_json()).spec(), FACTS)
     rows = np.asarray(served.fold(x, np.zeros(30) if y is None else design.encode_targets(y)))
-    exact = laplace(served, rows, weight, prior, np.zeros(served.dimension), tolerance=1e-20)
+    exact = fit_laplace(served, rows, weight, prior, np.zeros(served.dimension), tolerance=1e-20)
     assert belief.names == served.parameter_names([column.name for column in design.columns])
     np.testing.assert_allclose(belief.mean, exact.mean, atol=1e-6)
     covariance = np.linalg.inv(exact.factor @ exact.factor.T)
@@ -110,12 +110,12 @@ def test_without_weight_the_posterior_is_the_prior(model: ModelRequest) -> None:
     release, (x, y, weight) = _release(model), _points(model)
     belief = posterior(release, x, y, 0 * weight)
     np.testing.assert_allclose(belief.mean, 0, atol=1e-9)
-    prior = problem_for(ModelBody.model_validate(model.to_json()).spec(), FACTS).prior
+    prior = make_problem(ModelBody.model_validate(model.to_json()).spec(), FACTS).prior
     np.testing.assert_allclose(belief.covariance, np.linalg.inv(prior.precision(np.zeros(len(belief.mean)))))
 
 
 def test_every_family_of_the_server_is_covered() -> None:
-    assert {model.to_json()["family"] for model in MODELS} == {family.name for family in families()}
+    assert {model.to_json()["family"] for model in MODELS} == {family.name for family in list_families()}
 
 
 def test_arrays_that_do_not_fit_are_refused() -> None:

@@ -18,7 +18,7 @@ from corevault import (
     design_matrix,
     logistic_laplace,
 )
-from corevault._digest import of_bytes
+from corevault._digest import digest_bytes
 from corevault.pseudocoreset import from_npz
 
 from tests.client.fake import DESIGN, Published, Script
@@ -65,7 +65,7 @@ def test_to_pandas_has_the_columns_of_the_contract() -> None:
 def test_a_stated_posterior_is_returned_as_a_gaussian(spread: dict[str, object]) -> None:
     published = Published()
     published.release["posterior"] = {"parameters": ["age", "intercept"], "mean": [1.5, -2.0], **spread}
-    published.statement["posterior_digest"] = of_bytes(rfc8785.dumps(published.release["posterior"]))
+    published.statement["posterior_digest"] = digest_bytes(rfc8785.dumps(published.release["posterior"]))
     stated = _downloaded(published).stated_posterior()
     assert stated is not None
     assert stated.names == ("age", "intercept")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 from corevault import Client, StateConflict, UploadInterrupted, _resumable
-from corevault._digest import of_bytes
+from corevault._digest import digest_bytes
 
 from tests.client.fake import DATASET, ok, problem
 
@@ -44,7 +44,7 @@ class Vault:
     def _patch(self, request: httpx.Request, fault: str | None) -> httpx.Response:
         body = request.read()
         assert int(request.headers["upload-offset"]) == len(self.stored)
-        assert request.headers["content-digest"] == of_bytes(body)
+        assert request.headers["content-digest"] == digest_bytes(body)
         if fault not in {None, "answer"}:
             if fault == "cut":
                 raise httpx.WriteError("cut")
@@ -72,7 +72,7 @@ def test_only_large_sources_are_sent_in_parts() -> None:
         assert client.datasets.upload("ds_1", BODY, progress=reported.append, max_null_share=None).id == "ds_1"
     assert bytes(vault.stored) == BODY
     assert vault.complete
-    assert vault.declared == {"media_type": "text/csv", "length": len(BODY), "digest": of_bytes(BODY)}
+    assert vault.declared == {"media_type": "text/csv", "length": len(BODY), "digest": digest_bytes(BODY)}
     assert reported == [0, 1000, 2000, 2560]
     small = Vault()
     with small.client() as client:

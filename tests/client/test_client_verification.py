@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import rfc8785
 from corevault import InvalidArgument, VerificationError, WrongType, verify_release
-from corevault._digest import of_bytes
+from corevault._digest import digest_bytes
 from nacl.signing import SigningKey as Ed25519
 
 from tests.client.fake import Published, Script, ok
@@ -226,12 +226,12 @@ def test_a_release_of_public_data_needs_no_cost() -> None:
 def test_bytes_changed_together_with_their_header_are_refused(index: int) -> None:
     release, certificate, points, keys = Published().parts()
     changed = points[index].content + b"\n"
-    points[index] = replace(points[index], content=changed, repr_digest=of_bytes(changed))
+    points[index] = replace(points[index], content=changed, repr_digest=digest_bytes(changed))
     with pytest.raises(VerificationError, match=f"{points[index].format} points differs from the certified digest"):
         verify_release(release, certificate, points, published=keys)
 
 
-@pytest.mark.parametrize("header", [None, "md5=:AAAA:", of_bytes(b"other")])
+@pytest.mark.parametrize("header", [None, "md5=:AAAA:", digest_bytes(b"other")])
 def test_a_wrong_repr_digest_is_refused(header: str | None) -> None:
     release, certificate, points, keys = Published().parts()
     points[0] = replace(points[0], repr_digest=header)
@@ -246,7 +246,7 @@ def _stating(posterior: dict[str, object] | None, certified: dict[str, object] |
     published = Published()
     published.release["posterior"] = posterior
     if certified is not None:
-        published.statement["posterior_digest"] = of_bytes(rfc8785.dumps(dict[str, Any](certified)))
+        published.statement["posterior_digest"] = digest_bytes(rfc8785.dumps(dict[str, Any](certified)))
     return published
 
 

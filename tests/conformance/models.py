@@ -13,7 +13,7 @@ from app.inference.core.facts import Column
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.plan import ModelSpec
 from app.inference.models.definition import Family
-from app.inference.registry import family
+from app.inference.registry import find_family
 
 N, P, S = 7, 4, 5
 BINARY = Column("y", "binary")
@@ -41,7 +41,7 @@ class ModelCase(ABC):
         """Targets ``(K,)`` or ``(n, K)``, and their probabilities ``(n, K)`` at design rows ``x``."""
 
     def family(self) -> Family:
-        return family(self.name)
+        return find_family(self.name)
 
     def model(self) -> Model:
         spec = ModelSpec(

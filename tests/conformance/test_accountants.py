@@ -10,7 +10,7 @@ import dp_accounting
 import pytest
 from dp_accounting import rdp
 
-from app.privacy.accounting import cost
+from app.privacy.accounting import compute_cost
 from app.privacy.events import (
     AtomicEvent,
     GaussianEvent,
@@ -129,4 +129,4 @@ class TestRenyiAccountant(AccountantConformance):
     """The accountant of the ledger, of calibration and of quotes."""
 
     def cost(self, events: Sequence[PrivacyEvent], delta: float) -> float:
-        return cost(events, delta)
+        return compute_cost(events, delta)

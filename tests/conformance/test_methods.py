@@ -17,27 +17,27 @@ from app.inference.core.query import Query
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
 from app.inference.private_zone.mechanisms import GRID, GRID_BITS
-from app.inference.private_zone.rng import monte_carlo_generator
-from app.inference.registry import method, methods, private_method, public_method
+from app.inference.private_zone.rng import make_monte_carlo_generator
+from app.inference.registry import find_method, find_private_method, find_public_method, list_methods
 from app.inference.runner import run, run_public
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, flatten, to_json
 from support.table import Table
 from tests.inference.support import MODEL, SPEC, WIDTH, facts, oracle, table
 
-ALL = [entry.id for entry in methods()]
-PRIVATE = [entry.id for entry in methods() if entry.private]
-PUBLIC = [entry.id for entry in methods() if not entry.private]
+ALL = [entry.id for entry in list_methods()]
+PRIVATE = [entry.id for entry in list_methods() if entry.private]
+PUBLIC = [entry.id for entry in list_methods() if not entry.private]
 MECHANISM = Mechanism(4.0, 0.5, 7)
 
 
 def _request(method_id: str, **fields: Any) -> PlanRequest:
-    private = method(method_id).private
+    private = find_method(method_id).private
     return PlanRequest(method_id, 7, SPEC, mechanism=MECHANISM if private else None, **fields)
 
 
 def _plan(method_id: str) -> MechanismPlan:
-    sensitivity = "private" if method(method_id).private else "public"
-    return method(method_id).plan(_request(method_id), facts(60, sensitivity=sensitivity))
+    sensitivity = "private" if find_method(method_id).private else "public"
+    return find_method(method_id).plan(_request(method_id), facts(60, sensitivity=sensitivity))
 
 
 def _check(points: Pseudocoreset, size: int) -> None:
@@ -104,21 +104,21 @@ class TestEveryMethod:
 
     @pytest.mark.parametrize("size", [0, -1, 10**9, True])
     def test_impossible_size_is_refused(self, method_id: str, size: Any) -> None:
-        sensitivity = "private" if method(method_id).private else "public"
+        sensitivity = "private" if find_method(method_id).private else "public"
         with pytest.raises(InvalidRequest) as caught:
-            method(method_id).plan(replace(_request(method_id), size=size), facts(60, sensitivity=sensitivity))
+            find_method(method_id).plan(replace(_request(method_id), size=size), facts(60, sensitivity=sensitivity))
         assert caught.value.faults[0].pointer == "/size"
 
     def test_unknown_parameter_is_refused_without_its_name(self, method_id: str) -> None:
-        sensitivity = "private" if method(method_id).private else "public"
+        sensitivity = "private" if find_method(method_id).private else "public"
         request = _request(method_id, parameters={"secret_name": 1})
         with pytest.raises(InvalidRequest) as caught:
-            method(method_id).plan(request, facts(60, sensitivity=sensitivity))
+            find_method(method_id).plan(request, facts(60, sensitivity=sensitivity))
         assert caught.value.faults[0].pointer == "/parameters"
         assert "secret_name" not in caught.value.detail
 
     def test_parameters_are_described_and_accept_their_own_bounds(self, method_id: str) -> None:
-        for knob in method(method_id).parameters:
+        for knob in find_method(method_id).parameters:
             schema = knob.schema()
             assert schema["type"] in {"integer", "number", "string", "boolean"}
             assert schema["description"]
@@ -146,7 +146,7 @@ class TestPrivateMethods:
         """W4: the executed events equal the planned ones, and every planned step is reported."""
         plan, done = _plan(method_id), list[int]()
         asked = oracle(table(50, slots=60), plan)
-        points = run(plan, facts(60), asked, monte_carlo_generator(), done.append)
+        points = run(plan, facts(60), asked, make_monte_carlo_generator(), done.append)
         assert asked.executed == plan.events
         assert done == list(range(1, plan.steps + 1))
         assert sum(count for _, count in flatten(plan.events)) == plan.steps
@@ -155,7 +155,7 @@ class TestPrivateMethods:
     def test_release_has_diagnostics_of_its_noise(self, method_id: str) -> None:
         """They include trust, and the noise of each parameter in posterior standard deviations."""
         plan = _plan(method_id)
-        points = run(plan, facts(60), oracle(table(50, slots=60), plan), monte_carlo_generator(), lambda _: None)
+        points = run(plan, facts(60), oracle(table(50, slots=60), plan), make_monte_carlo_generator(), lambda _: None)
         diagnostics, design = points.diagnostics, [column.name for column in points.design]
         assert isinstance(diagnostics["trusted"], bool)
         assert diagnostics["noise_kl"] >= 0
@@ -169,8 +169,8 @@ class TestPrivateMethods:
 
     def test_too_few_points_are_reported(self, method_id: str) -> None:
         request = replace(_request(method_id), size=MODEL.smallest_exact - 1)
-        plan = private_method(method_id).plan(request, facts(60))
-        points = run(plan, facts(60), _Answers(1.0), monte_carlo_generator(), lambda _: None)
+        plan = find_private_method(method_id).plan(request, facts(60))
+        points = run(plan, facts(60), _Answers(1.0), make_monte_carlo_generator(), lambda _: None)
         assert points.diagnostics["represents_every_direction"] is False
         assert any(str(MODEL.smallest_exact) in warning for warning in plan.warnings)
 
@@ -178,11 +178,11 @@ class TestPrivateMethods:
     def test_run_needs_no_rows_and_survives_any_answer(self, method_id: str, value: float) -> None:
         """W3, W14: a run over pure noise of any size ends with finite points."""
         plan = _plan(method_id)
-        _check(run(plan, facts(60), _Answers(value), monte_carlo_generator(), lambda _: None), plan.size)
+        _check(run(plan, facts(60), _Answers(value), make_monte_carlo_generator(), lambda _: None), plan.size)
 
     def test_no_step_accepts_rows(self, method_id: str) -> None:
         """W2: no function of a private method takes a row source."""
-        entry = private_method(method_id)
+        entry = find_private_method(method_id)
         for name in ("init", "step", "finish"):
             annotations = inspect.get_annotations(getattr(entry, name))
             assert RowSource not in annotations.values()
@@ -192,7 +192,7 @@ class TestPrivateMethods:
         """They must never be accounted as single rows."""
         people = replace(facts(60), unit={"kind": "column", "column": "age", "max_rows": 3})
         with pytest.raises(InvalidRequest):
-            method(method_id).plan(_request(method_id), people)
+            find_method(method_id).plan(_request(method_id), people)
 
 
 @pytest.mark.parametrize("method_id", PUBLIC)
@@ -206,16 +206,16 @@ class TestPublicMethods:
 
     def test_public_method_is_refused_on_private_data(self, method_id: str) -> None:
         with pytest.raises(MethodNotAllowedOnPrivateData):
-            method(method_id).plan(_request(method_id), facts(60))
+            find_method(method_id).plan(_request(method_id), facts(60))
         with pytest.raises(ValueError, match="public"):
-            run_public(_plan(method_id), facts(60), table(60), monte_carlo_generator())
+            run_public(_plan(method_id), facts(60), table(60), make_monte_carlo_generator())
         with pytest.raises(InvalidRequest):
-            private_method(method_id)
+            find_private_method(method_id)
 
     def test_release_of_all_that_was_requested_has_no_doubt(self, method_id: str) -> None:
         """The mean has no noise; the grade follows the divergence from the table's posterior."""
         points = run_public(
-            _plan(method_id), facts(60, sensitivity="public"), table(50, slots=60), monte_carlo_generator()
+            _plan(method_id), facts(60, sensitivity="public"), table(50, slots=60), make_monte_carlo_generator()
         )
         assert not np.any(points.doubt)
         assert points.diagnostics["fit_kl"] >= 0
@@ -226,18 +226,18 @@ class TestPublicMethods:
     def test_release_has_the_requested_size(self, method_id: str, rows: int) -> None:
         declared = facts(60, sensitivity="public")
         plan = _plan(method_id)
-        _check(run_public(plan, declared, table(rows, slots=60), monte_carlo_generator()), plan.size)
+        _check(run_public(plan, declared, table(rows, slots=60), make_monte_carlo_generator()), plan.size)
 
     def test_every_parameter_is_filled_in_and_checked(self, method_id: str) -> None:
         """A plan has all inputs of a run; the error for a value out of range points to it."""
-        knobs = {knob.name: knob for knob in method(method_id).parameters}
+        knobs = {knob.name: knob for knob in find_method(method_id).parameters}
         plan = _plan(method_id)
         assert set(plan.parameters) == set(knobs)
         for name, value in plan.parameters.items():
             knobs[name].check(value, "/parameters")
             request = _request(method_id, parameters={name: []})
             with pytest.raises(InvalidRequest) as caught:
-                method(method_id).plan(request, facts(60, sensitivity="public"))
+                find_method(method_id).plan(request, facts(60, sensitivity="public"))
             assert caught.value.faults[0].pointer == f"/parameters/{name}"
 
     def test_units_of_several_rows_count_row_by_row(self, method_id: str) -> None:
@@ -248,7 +248,7 @@ class TestPublicMethods:
         )
         releases = [
             run_public(
-                method(method_id).plan(_request(method_id), declared),
+                find_method(method_id).plan(_request(method_id), declared),
                 declared,
                 Table(table(50, slots=60).columns, rows_per_slot=60 // declared.slots),
                 np.random.default_rng(3),
@@ -260,7 +260,7 @@ class TestPublicMethods:
 
 
 def test_unknown_methods_are_refused() -> None:
-    for find, name in ((method, "nope"), (private_method, "uniform"), (public_method, "dp-psvi")):
+    for find, name in ((find_method, "nope"), (find_private_method, "uniform"), (find_public_method, "dp-psvi")):
         with pytest.raises(InvalidRequest) as caught:
             find(name)
         assert caught.value.faults[0].pointer == "/method"

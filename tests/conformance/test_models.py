@@ -8,17 +8,17 @@ from scipy.optimize import minimize
 from app.errors import InvalidRequest
 from app.inference.core.model import Array64
 from app.inference.core.priors import NormalPrior
-from app.inference.post.laplace import laplace
-from app.inference.registry import families
+from app.inference.post.laplace import fit_laplace
+from app.inference.registry import list_families
 from tests.conformance.models import CASES, ModelCase, N, P
 
 
 def test_every_registered_model_is_a_case() -> None:
-    assert {case.family() for case in CASES} == set(families())
+    assert {case.family() for case in CASES} == set(list_families())
 
 
 def test_family_is_registered(case: ModelCase) -> None:
-    assert case.family() in families()
+    assert case.family() in list_families()
     assert case.family().description
 
 
@@ -83,7 +83,7 @@ def test_laplace_finds_the_mode_of_an_independent_optimiser(case: ModelCase, sca
     rng, model = np.random.default_rng(7), case.model()
     prior = NormalPrior(np.full(model.dimension, scale))
     rows, weights = case.rows(rng, 40), rng.uniform(0, 20, 40)
-    fitted = laplace(model, rows, weights, prior, np.full(model.dimension, start))
+    fitted = fit_laplace(model, rows, weights, prior, np.full(model.dimension, start))
 
     def energy(theta: NDArray[np.float64]) -> float:
         likelihood = float(weights @ model.log_likelihood(rows, theta[None, :])[:, 0])

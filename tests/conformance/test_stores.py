@@ -12,7 +12,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 from app.vault.errors import ObjectMissing
 from app.vault.local_store import LocalStore
 from app.vault.s3_store import S3Store
-from app.vault.store import ObjectStore, new_name
+from app.vault.store import ObjectStore, draw_name
 from app.vault.stores import open_store
 from tests.factories import stack
 
@@ -116,7 +116,7 @@ def test_object_of_the_same_name_replaces_the_last_one(store: ObjectStore) -> No
 
 @pytest.mark.parametrize("size", [5, len(LARGE)])
 def test_an_unfinished_object_can_be_deleted_by_name(subject: Subject, size: int) -> None:
-    name = new_name()
+    name = draw_name()
     target = subject.store.create(name)
     target.write(LARGE[:size])
     subject.store.delete(name)
@@ -137,7 +137,7 @@ def test_leftovers_of_dead_writers_and_old_notes_are_swept(subject: Subject) -> 
     name = put(subject.store, LARGE)
     dead = subject.store.create()
     dead.write(LARGE)
-    subject.store.leave(new_name(), b"note")
+    subject.store.leave(draw_name(), b"note")
     before = subject.behind()
     subject.store.delete_unfinished(3600)
     assert subject.behind() == before

@@ -189,11 +189,11 @@ def test_interrupted_deletion_is_finished_by_the_next_call(
     assert shown["status"] == "deleted"
     with services.database.read() as session:
         assert session.get_one(Dataset, dataset["id"]).deletion_receipt is None
-        assert repository.half_deleted(session) == [dataset["id"]]
+        assert repository.list_half_deleted(session) == [dataset["id"]]
     receipt = delete(client, owner, dataset["id"])
     assert (receipt.status_code, receipt.json()["statement"]["key_destroyed"]) == (200, True)
     with services.database.read() as session:
-        assert repository.half_deleted(session) == []
+        assert repository.list_half_deleted(session) == []
     with pytest.raises(ObjectMissing):
         services.areas.keys.box(dataset["id"])
 

@@ -43,7 +43,7 @@ class House:
         """Return whether the content's original and table exist; rows and areas must agree."""
         with self.database.read() as session:
             content = session.get_one(Content, content_id)
-            original = [part.object_name for part in uploads.objects(session, [content_id])]
+            original = [part.object_name for part in uploads.list_objects(session, [content_id])]
         names = set(stored(self.areas))
         assert {name for name in (*original, content.table_object) if name} <= names
         return bool(original), content.table_object is not None
@@ -117,7 +117,7 @@ def test_keys_of_half_deleted_datasets_are_destroyed(house: House, dataset_id: s
     for each in (dataset_id, other):
         house.areas.keys.keep(each, each.encode())
     with house.database.read() as session:
-        half_deleted = repository.half_deleted(session)
+        half_deleted = repository.list_half_deleted(session)
     assert half_deleted == [dataset_id]
     Disposal(house.areas).keys(half_deleted)
     assert list(entries(house.areas.keys.store).values()) == [other.encode()]
@@ -139,7 +139,7 @@ def test_sweep_after_a_crash_finishes_the_disposal(
         with pytest.raises(DependencyUnavailable):
             house.dispose()
     with house.database.read() as session:
-        assert uploads.objects(session, [content_id]) != []
+        assert uploads.list_objects(session, [content_id]) != []
     house.dispose()
     assert house.kept(content_id) == (False, False)
 
@@ -209,7 +209,7 @@ def test_objects_that_cannot_be_deleted_do_not_block_others(
             rows.upload(tx, dataset_id, owner.id, [new_object(house.areas.incoming)], status="ended") for _ in "ab"
         )
     with house.database.read() as session:
-        refused = [part.object_name for part in uploads.objects(session, [stuck, held.content_id])]
+        refused = [part.object_name for part in uploads.list_objects(session, [stuck, held.content_id])]
     delete = type(house.areas.incoming).delete
 
     def delete_others(store: object, name: str) -> None:

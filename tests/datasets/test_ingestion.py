@@ -85,7 +85,7 @@ def test_content_is_claimed_once_until_its_lease_expires(database: Database, dat
     first = claimed(database, content_id)
     with database.write() as tx:
         assert ingestion.claim(tx, content_id) is None
-        assert ingestion.heartbeat(tx, first)
+        assert ingestion.extend_lease(tx, first)
     expire(database, content_id)
     second = claimed(database, content_id)
     assert second.fencing_token > first.fencing_token
@@ -102,7 +102,7 @@ def test_lease_has_the_length_that_its_worker_asks_for(database: Database, datas
     assert claimed_until > now() + hour / 2
     expire(database, content_id)
     with database.write() as tx:
-        assert ingestion.heartbeat(tx, held)
+        assert ingestion.extend_lease(tx, held)
     renewed_until = content(database, content_id).lease_until
     assert renewed_until is not None
     assert renewed_until >= claimed_until
@@ -115,7 +115,7 @@ def test_worker_with_an_old_token_changes_nothing(database: Database, services: 
     expire(database, content_id)
     claimed(database, content_id)
     with database.write() as tx:
-        assert not ingestion.heartbeat(tx, first)
+        assert not ingestion.extend_lease(tx, first)
         assert not ingestion.reject(tx, first, Rejection.EMPTY)
         assert not ingestion.release(tx, first, counted=True)
         assert ingestion.mark_ready(tx, services.ledger, first, TABLE) is Outcome.LOST
@@ -171,7 +171,7 @@ def test_ready_content_comes_into_force_and_replacement_is_recorded(
         with database.write() as tx:
             assert ingestion.mark_ready(tx, services.ledger, held, stored) is Outcome.READY
         with database.read() as session:
-            current = repository.in_force(session, dataset_id)
+            current = repository.find_in_force(session, dataset_id)
         assert current is not None
         expected = (version, stored.table_object, b"wrapped")
         assert (current.version, current.table_object, current.wrapped_key) == expected
@@ -187,7 +187,7 @@ def test_content_that_ends_after_a_newer_one_never_comes_into_force(
         late = StoredTable("1" * 32, b"late", "e" * 64)
         assert ingestion.mark_ready(tx, services.ledger, older, late) is Outcome.READY
     with database.read() as session:
-        current = repository.in_force(session, dataset_id)
+        current = repository.find_in_force(session, dataset_id)
     assert current is not None
     assert current.version == 2
     assert kinds(database, services.ledger, dataset_id) == ["account_opened"]

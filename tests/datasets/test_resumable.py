@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from app.auth.models import ApiKey
-from app.auth.seals import seal_of
+from app.auth.seals import compute_seal
 from app.auth.secrets import parse
 from app.datasets.models import Content
 from app.datasets.uploads.models import Upload, UploadPart
@@ -99,7 +99,7 @@ def test_w3_the_recorded_hash_of_a_body_needs_a_key(
         assert secret is not None
         row = tx.query(ApiKey).filter_by(id=owner.id).one()
         row.secret_hash = secret.keyed_hash(bytes(32))
-        row.seal = seal_of(bytes(32), row)
+        row.seal = compute_seal(bytes(32), row)
     with httpx.Client(transport=AppTransport(rekeyed), base_url="http://corevault.test") as other:
         problem(other.post(path, json=body, headers=headers), 409, "idempotency_conflict")
 

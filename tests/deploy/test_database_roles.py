@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from typer.testing import CliRunner
 
 from app.cli.commands import cli
-from support.servers import Postgres, postgres_program
+from support.servers import Postgres, find_postgres_program
 from tests.deploy.test_compose import COMPOSE, ROOT, SERVICES
 
 pytestmark = pytest.mark.services
@@ -42,7 +42,7 @@ def server(passwords: Path) -> Iterator[Postgres]:
 
 def _psql(server: Postgres, script: str, database: str) -> None:
     address = ["--host=127.0.0.1", f"--port={server.port}", "--username=corevault", f"--dbname={database}"]
-    command = [str(postgres_program("psql")), "--no-psqlrc", "--set=ON_ERROR_STOP=1", *address]
+    command = [str(find_postgres_program("psql")), "--no-psqlrc", "--set=ON_ERROR_STOP=1", *address]
     subprocess.run(command, input=script.encode(), check=True, capture_output=True)
 
 

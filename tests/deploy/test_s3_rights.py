@@ -17,7 +17,7 @@ from app.vault.areas import WorkerAreas
 from app.vault.errors import ObjectMissing
 from app.vault.marks import MarkName, Marks, open_marks
 from app.vault.s3_store import S3Store
-from app.vault.store import ObjectStore, new_name
+from app.vault.store import ObjectStore, draw_name
 from app.vault.stores import open_store
 from support.servers import S3
 from tests.factories import rows
@@ -179,7 +179,7 @@ def _area(bucket: Bucket, user: User, area: str) -> ObjectStore:
 
 
 def _put(store: ObjectStore, size: int) -> str:
-    with store.create(new_name()) as writer:
+    with store.create(draw_name()) as writer:
         writer.write(b"x" * size)
         return writer.publish()
 

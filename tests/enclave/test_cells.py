@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.inference.core.facts import Column
-from support.vault import AGE, COLUMNS, HOURS, ILL, NAMES, RACE, RICH, SEX, slow_row, to_lists
+from support.vault import AGE, COLUMNS, HOURS, ILL, NAMES, RACE, RICH, SEX, parse_row, to_lists
 from workers.enclave.cells import NUMBER, _convert_numbers, make_null_rows, parse_cells
 
 digits = st.text("0123456789", min_size=1, max_size=400)
@@ -45,7 +45,7 @@ def parse_text(rows: list[list[str]]) -> dict[str, list[float]]:
 
 
 def expected(rows: list[list[str]]) -> dict[str, list[float]]:
-    slow = [slow_row(COLUMNS, list(NAMES), row) for row in rows]
+    slow = [parse_row(COLUMNS, list(NAMES), row) for row in rows]
     return {name: [row[place] for row in slow] for place, name in enumerate([*NAMES, "_present"])}
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.inference.core.facts import Column
-from support.vault import ARROW, COLUMNS, CSV, NAMES, PARQUET, Vault, csv_file
+from support.vault import ARROW, COLUMNS, CSV, NAMES, PARQUET, Vault, make_csv_file
 from tests.enclave.measurement import measure
 from workers.enclave import Ingested, Rejected
 from workers.enclave.parse import parse
@@ -31,7 +31,7 @@ CRAFTED = [
 
 
 def table(cells: list[str], rows: int = ROWS) -> bytes:
-    return csv_file([[cells[(row + place) % len(cells)] for place in range(len(COLUMNS))] for row in range(rows)])
+    return make_csv_file([[cells[(row + place) % len(cells)] for place in range(len(COLUMNS))] for row in range(rows)])
 
 
 def encode(cells: pa.Table, media_type: str) -> bytes:
@@ -59,7 +59,7 @@ def measure_cost(vault: Vault, data: bytes, media_type: str = CSV) -> tuple[floa
 def test_w14_cell_is_a_value_or_makes_its_row_null(cell: str) -> None:
     """W14: no cell rejects the file, and every row keeps its place."""
     rows = [[cell] * len(COLUMNS), ORDINARY, [cell, "1"], [cell] * 9, ORDINARY]
-    batches = list(parse(io.BytesIO(csv_file(rows)), CSV, COLUMNS, 5, Caps(10, 1 << 20)))
+    batches = list(parse(io.BytesIO(make_csv_file(rows)), CSV, COLUMNS, 5, Caps(10, 1 << 20)))
     present = np.concatenate([batch["_present"] for batch in batches])
     hours = np.concatenate([batch["hours"] for batch in batches])
     assert present[1:].tolist() == [1, 0, 0, 1]
@@ -124,7 +124,7 @@ def billion_rows() -> bytes:
 
 
 def million_cell() -> bytes:
-    return csv_file([ORDINARY, ["9" * 1_000_000, *ORDINARY[1:]], ORDINARY])
+    return make_csv_file([ORDINARY, ["9" * 1_000_000, *ORDINARY[1:]], ORDINARY])
 
 
 def ten_thousand_columns() -> bytes:

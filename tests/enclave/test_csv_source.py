@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.inference.core.facts import Column
-from support.vault import COLUMNS, CSV, NAMES, Rows, csv_file, slow_csv, to_lists
+from support.vault import COLUMNS, CSV, NAMES, Rows, make_csv_file, parse_csv, to_lists
 from workers.enclave import csv_source
 from workers.enclave.cells import make_null_rows
 from workers.enclave.faults import FileFault
@@ -41,15 +41,15 @@ rows = st.one_of(
 @given(st.lists(rows, min_size=1, max_size=12), st.permutations(NAMES), st.sampled_from([8 << 20, 300]))
 def test_w14_every_row_keeps_its_place(table: list[list[str]], header: list[str], block: int) -> None:
     """W14: ragged rows, bad bytes, quotes and line breaks raise no error; compared with the module ``csv``."""
-    data = csv_file(table, header)
-    longest = max(len(line) for line in csv_file([], header).splitlines())
+    data = make_csv_file(table, header)
+    longest = max(len(line) for line in make_csv_file([], header).splitlines())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv_source, "BLOCK_BYTES", max(block, longest + len(csv_source.END)))
         if not any(table):
             with pytest.raises(FileFault, match="empty"):
                 read_stored(data, COLUMNS, 20)
         else:
-            assert read_stored(data, COLUMNS, 20) == slow_csv(data, COLUMNS)
+            assert read_stored(data, COLUMNS, 20) == parse_csv(data, COLUMNS)
 
 
 def test_ragged_rows_across_blocks_and_pieces_keep_their_places(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,16 +7,16 @@ from collections.abc import Callable
 import pytest
 from nacl.public import PrivateKey, PublicKey, SealedBox
 
-from app.vault.envelope import key_context, new_key, seal_key
+from app.vault.envelope import generate_key, make_key_context, seal_key
 from app.vault.errors import VaultError
 from support.vault import Vault
 from workers.enclave.keys import OpeningKey, compute_fingerprint
 
 
 def test_boxes_open_for_their_purpose_only(vault: Vault) -> None:
-    key = new_key()
-    upload = seal_key(key, key_context("upload", "ct_1"), vault.sealing_key)
-    dataset = seal_key(key, key_context("dataset", "ct_1"), vault.sealing_key)
+    key = generate_key()
+    upload = seal_key(key, make_key_context("upload", "ct_1"), vault.sealing_key)
+    dataset = seal_key(key, make_key_context("dataset", "ct_1"), vault.sealing_key)
     opening = vault.opening_key
     assert opening.upload_key(upload, "ct_1") == opening.dataset_key(dataset, "ct_1") == key
     other = OpeningKey(bytes(PrivateKey.generate()))
@@ -35,7 +35,7 @@ def test_boxes_open_for_their_purpose_only(vault: Vault) -> None:
 
 def test_malformed_boxes_are_refused(vault: Vault) -> None:
     short = bytes(SealedBox(PublicKey(vault.sealing_key)).encrypt(b"short"))
-    good = seal_key(new_key(), key_context("upload", "ct_1"), vault.sealing_key)
+    good = seal_key(generate_key(), make_key_context("upload", "ct_1"), vault.sealing_key)
     flipped = good[:-1] + bytes([good[-1] ^ 1])
     for box in (b"", b"x", short, good[:-1], flipped):
         with pytest.raises(VaultError):

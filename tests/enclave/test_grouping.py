@@ -19,8 +19,8 @@ from app.datasets.columns import LARGEST_INTEGER
 from app.errors import DependencyUnavailable
 from app.inference.core.facts import Column
 from app.vault.errors import VaultError
-from support.vault import CSV, PARQUET, Vault, csv_file
-from workers.enclave import Ingested, Layout, Rejected, grouping, layout
+from support.vault import CSV, PARQUET, Vault, make_csv_file
+from workers.enclave import Ingested, Layout, Rejected, grouping, make_layout
 from workers.enclave.cells import parse_units
 from workers.enclave.faults import FileFault
 from workers.enclave.grouping import Grouping
@@ -32,7 +32,7 @@ X = Column("x", "real", 0.0, 1e9)
 COLUMNS = (PERSON, X)
 UNIT = {"kind": "column", "column": "person", "max_rows": 3}
 SLOTS = 12
-TABLE = layout(COLUMNS, SLOTS, UNIT)
+TABLE = make_layout(COLUMNS, SLOTS, UNIT)
 
 Row = tuple[int, float, int]  # person, value, priority
 Blocks = list[list[tuple[float, int]]]
@@ -212,7 +212,7 @@ def test_more_people_than_slots_are_too_many(vault: Vault, buckets: int, people:
 def test_w14_no_choice_of_names_fills_one_bucket(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     """W14: ids with equal high or low bits are distributed as evenly as all others."""
     monkeypatch.setattr(grouping, "_count_buckets", lambda _: 16)
-    table = layout(COLUMNS, 4096, UNIT)
+    table = make_layout(COLUMNS, 4096, UNIT)
     for step in (1, 4096, 65_536):
         with Scratch(vault.store.scratch()) as scratch:
             people = Grouping(table, scratch)
@@ -272,7 +272,7 @@ def test_upload_of_people_has_one_slot_for_each_person(vault: Vault) -> None:
         [" 7", "4"],
         ["9", ""],
     ]
-    x = read(vault, vault.ingest(vault.receive(csv_file(rows, ("person", "x"))), COLUMNS, SLOTS, unit=UNIT))
+    x = read(vault, vault.ingest(vault.receive(make_csv_file(rows, ("person", "x"))), COLUMNS, SLOTS, unit=UNIT))
     blocks = [set(block[block > 0]) for block in x if block.any()]
     assert sorted(map(len, blocks)) == [1, 3]
     assert {10.0} in blocks
@@ -289,7 +289,7 @@ def test_parquet_file_may_have_more_rows_than_slots(vault: Vault) -> None:
 
 @pytest.mark.parametrize(("people", "each"), [(SLOTS + 1, 1), (SLOTS + 1, 9)])
 def test_file_of_too_many_people_is_rejected_and_leaves_no_object(vault: Vault, people: int, each: int) -> None:
-    upload = vault.receive(csv_file([[p, 1] for p in range(people)] * each, ("person", "x")), CSV)
+    upload = vault.receive(make_csv_file([[p, 1] for p in range(people)] * each, ("person", "x")), CSV)
     before = vault.files()
     assert vault.ingest(upload, COLUMNS, SLOTS, unit=UNIT) == Rejected("too_many_units")
     assert vault.files() == before
@@ -300,7 +300,7 @@ def test_w3_size_follows_from_schema_slots_and_rows_of_a_slot(vault: Vault) -> N
     """W3: tables of one, many and no valid people have one size."""
     sizes = set()
     for rows in ([["1", "2"]], [[str(i % SLOTS), "3"] for i in range(500)], [["", "1"]]):
-        outcome = vault.ingest(vault.receive(csv_file(rows, ("person", "x"))), COLUMNS, SLOTS, unit=UNIT)
+        outcome = vault.ingest(vault.receive(make_csv_file(rows, ("person", "x"))), COLUMNS, SLOTS, unit=UNIT)
         assert isinstance(outcome, Ingested)
         sizes.add(len(vault.files()[outcome.table_object]))
     assert len(sizes) == 1
@@ -308,7 +308,7 @@ def test_w3_size_follows_from_schema_slots_and_rows_of_a_slot(vault: Vault) -> N
 
 def test_no_row_group_splits_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
     for most in (1, 3, 1000, 65_536, 100_000):
-        table = layout(COLUMNS, 10**6, {"kind": "column", "column": "person", "max_rows": most})
+        table = make_layout(COLUMNS, 10**6, {"kind": "column", "column": "person", "max_rows": most})
         assert table.group_slots == max(1, 65_536 // most)
         assert table.columns == (X,)
 

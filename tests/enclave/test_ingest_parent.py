@@ -14,13 +14,13 @@ import pytest
 
 from app.errors import DependencyUnavailable
 from app.inference.core.facts import Column
-from app.vault.envelope import content_context, declared_context, seal_new_dataset_key, unwrap_key, wrap_key
+from app.vault.envelope import make_content_context, make_declared_context, seal_new_dataset_key, unwrap_key, wrap_key
 from app.vault.errors import ObjectMissing, VaultError
-from support.vault import COLUMNS, FACTS, NAMES, PARQUET, Vault, csv_file, new_vault, slow_csv
+from support.vault import COLUMNS, FACTS, NAMES, PARQUET, Vault, make_csv_file, make_vault, parse_csv
 from workers.enclave import Failed, Ingested, Limits, Rejected
 
 ROWS = [["40", "20.5", "Male", "A", "1", "0"], ["x", "nan", "Male"], ["", "-5", "Female", "?", "true", ""]]
-DATA = csv_file(ROWS)
+DATA = make_csv_file(ROWS)
 
 
 def test_uploaded_rows_are_gathered_from_the_table(vault: Vault) -> None:
@@ -30,7 +30,7 @@ def test_uploaded_rows_are_gathered_from_the_table(vault: Vault) -> None:
     with vault.open(outcome) as table:
         assert table.slots == 100
         gathered = table.gather(np.arange(100))
-    for name, values in slow_csv(DATA, COLUMNS).items():
+    for name, values in parse_csv(DATA, COLUMNS).items():
         assert gathered[name].tolist() == values + [0] * 97
     key = vault.opening_key.fingerprint_key("key_owner")
     assert outcome.fingerprint == hmac.new(key, hashlib.sha256(DATA).digest(), hashlib.sha256).hexdigest()
@@ -43,7 +43,7 @@ def test_table_opens_for_its_content_only(vault: Vault) -> None:
     others: dict[str, object] = {
         "dataset_id": "ds_2",
         "version": 2,
-        "opening_key": new_vault(vault.root / "other").opening_key,
+        "opening_key": make_vault(vault.root / "other").opening_key,
         "dataset_box": seal_new_dataset_key("ds_1", vault.sealing_key),
         "wrapped_key": flipped,
         "facts_digest": "e" * 64,
@@ -59,8 +59,8 @@ def test_table_of_an_older_version_opens(vault: Vault) -> None:
     outcome = vault.ingest(vault.receive(DATA))
     assert isinstance(outcome, Ingested)
     dataset_key = vault.opening_key.dataset_key(vault.dataset_box, "ds_1")
-    content_key = unwrap_key(outcome.wrapped_key, dataset_key, declared_context("ds_1", 1, FACTS))
-    older = wrap_key(content_key, dataset_key, content_context("ds_1", 1))
+    content_key = unwrap_key(outcome.wrapped_key, dataset_key, make_declared_context("ds_1", 1, FACTS))
+    older = wrap_key(content_key, dataset_key, make_content_context("ds_1", 1))
     vault.open(outcome, changes={"wrapped_key": older}).close()
     for name, other in {"dataset_id": "ds_2", "version": 2}.items():
         with pytest.raises(VaultError):
@@ -71,7 +71,7 @@ def test_w3_no_canary_is_in_the_store(vault: Vault) -> None:
     """W3: neither after upload nor after ingestion is a value in plaintext, as text or as a double."""
     canary, word = 123456.78901234, "canary-7f3a"
     columns = (Column("x", "real", 0.0, 1e9), Column("w", "categorical", categories=("a", word)))
-    data = csv_file([[repr(canary), word]] * 500, ("x", "w"))
+    data = make_csv_file([[repr(canary), word]] * 500, ("x", "w"))
     upload = vault.receive(data)
     after_upload = vault.files()
     outcome = vault.ingest(upload, columns, 1000)
@@ -92,7 +92,7 @@ def test_w3_size_of_a_table_does_not_reveal_its_rows(vault: Vault) -> None:
     """W3: tables with rows, null rows or missing rows have one size."""
     sizes = set()
     for rows in (ROWS[1:2], ROWS * 30):
-        outcome = vault.ingest(vault.receive(csv_file(rows)))
+        outcome = vault.ingest(vault.receive(make_csv_file(rows)))
         assert isinstance(outcome, Ingested)
         sizes.add(len(vault.files()[outcome.table_object]))
     assert len(sizes) == 1
@@ -103,7 +103,7 @@ def test_w3_size_of_a_table_does_not_reveal_its_rows(vault: Vault) -> None:
     [
         (b"", Rejected("empty")),
         (b"age\n1\n", Rejected("missing_column", tuple(NAMES[1:]))),
-        (csv_file(ROWS * 40), Rejected("too_many_units")),
+        (make_csv_file(ROWS * 40), Rejected("too_many_units")),
         (b"\0", Rejected("malformed")),
     ],
 )

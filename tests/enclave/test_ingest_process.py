@@ -17,8 +17,8 @@ import pytest
 
 from app.datasets.ingestion import Rejection
 from app.inference.core.facts import Column
-from app.vault.envelope import new_key
-from app.vault.store import new_name
+from app.vault.envelope import generate_key
+from app.vault.store import draw_name
 from support.vault import ARROW, CSV, PARQUET, Vault
 from workers.enclave.faults import NAMING, REASONS
 from workers.enclave.instructions import Instructions, Part
@@ -38,7 +38,7 @@ def make_instructions(vault: Vault, data: bytes, media_type: str, column: Column
         vault_url=vault.store.url,
         parts=(Part(sealed_part.object_name, "ct_1", len(data), key),),
         media_type=media_type,
-        table_object=new_name(),
+        table_object=draw_name(),
         dataset_id="ds_1",
         version=1,
         columns=(column,),
@@ -49,8 +49,8 @@ def make_instructions(vault: Vault, data: bytes, media_type: str, column: Column
         rows=10**6,
         decoded_bytes=256 << 20,
         expected_sha256=None,
-        content_key=new_key(),
-        fingerprint_key=new_key(),
+        content_key=generate_key(),
+        fingerprint_key=generate_key(),
     )
 
 
@@ -154,7 +154,7 @@ def test_invalid_instructions_fail_without_a_message(instructions: str) -> None:
 def test_wrong_keys_fail_without_a_reason(vault: Vault) -> None:
     instructions = make_instructions(vault, b"x\n1\n", CSV)
     for wrong in (
-        replace(instructions, parts=(replace(instructions.parts[0], key=new_key()),)),
+        replace(instructions, parts=(replace(instructions.parts[0], key=generate_key()),)),
         replace(instructions, parts=(replace(instructions.parts[0], bound_to="ct_2"),)),
         replace(instructions, parts=(replace(instructions.parts[0], object_name="0" * 32),)),
         replace(instructions, parts=(replace(instructions.parts[0], size=instructions.parts[0].size + 1),)),

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from app.db import Database
-from support.vault import ARROW, CSV, PARQUET, Vault, csv_file
+from support.vault import ARROW, CSV, PARQUET, Vault, make_csv_file
 from tests.enclave.test_arrow_source import encode
 from tests.factories import rows
 from tests.factories.datasets import declared
@@ -26,11 +26,11 @@ COLUMNS: list[dict[str, Any]] = [
 
 def test_missing_columns_are_named_as_declared(vault: Vault) -> None:
     """W3: for a file without a header all declared columns are missing, and no cell of its first row is missing."""
-    headerless = csv_file([ROW], ["77", "31", "Male", "canary", "1", "0"])
+    headerless = make_csv_file([ROW], ["77", "31", "Male", "canary", "1", "0"])
     assert vault.ingest(vault.receive(headerless)) == Rejected("missing_column", tuple(HEADER))
-    one = csv_file([ROW[1:]], HEADER[1:])
+    one = make_csv_file([ROW[1:]], HEADER[1:])
     assert vault.ingest(vault.receive(one)) == Rejected("missing_column", ("age",))
-    other = csv_file([ROW], ["AGE", *HEADER[1:]])
+    other = make_csv_file([ROW], ["AGE", *HEADER[1:]])
     assert vault.ingest(vault.receive(other)) == Rejected("missing_column", ("age",))
 
 
@@ -40,7 +40,7 @@ def test_unknown_columns_are_named_as_in_the_header(vault: Vault, media: str) ->
     unknown = ["Unnamed: 0", "n" * 200, "tab\there", "ünï", *(f"x{place}" for place in range(40))]
     names = [unknown[0], *HEADER, *unknown[1:]]
     cells = {name: pa.array(["1"]) for name in names}
-    data = csv_file([["1"] * len(names)], names) if media == CSV else encode(pa.table(cells), media)
+    data = make_csv_file([["1"] * len(names)], names) if media == CSV else encode(pa.table(cells), media)
     outcome = vault.ingest(vault.receive(data, media))
     expected = ["Unnamed: 0", "n" * MOST_CHARACTERS, "tab\ufffdhere", *unknown[3:MOST_NAMES]]
     assert outcome == Rejected("unknown_column", tuple(expected))

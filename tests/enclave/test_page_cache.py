@@ -56,7 +56,7 @@ def file_of(path: Path, size: int) -> Path:
 def test_file_of_more_than_half_of_the_memory_is_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dropped: Pieces, size: int, *, is_large: bool
 ) -> None:
-    monkeypatch.setattr(page_cache, "memory_bytes", lambda: 1000)
+    monkeypatch.setattr(page_cache, "read_memory_bytes", lambda: 1000)
     with file_of(tmp_path / "file", size).open("rb") as file:
         drop_behind = DropBehind(file)
         drop_behind.drop(50, 200)
@@ -65,21 +65,21 @@ def test_file_of_more_than_half_of_the_memory_is_dropped(
 
 
 def test_file_in_memory_is_ignored(monkeypatch: pytest.MonkeyPatch, dropped: Pieces) -> None:
-    monkeypatch.setattr(page_cache, "memory_bytes", lambda: 0)
+    monkeypatch.setattr(page_cache, "read_memory_bytes", lambda: 0)
     DropBehind(io.BytesIO(bytes(10))).drop(0, 10)
     assert not dropped
 
 
 def test_memory_is_the_size_of_the_machines_memory() -> None:
     (line,) = (line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
-    assert 0.9 * page_cache.memory_bytes() <= 1024 * int(line.split()[1]) <= page_cache.memory_bytes()
+    assert 0.9 * page_cache.read_memory_bytes() <= 1024 * int(line.split()[1]) <= page_cache.read_memory_bytes()
 
 
 def test_large_table_is_dropped_group_by_group(
     vault: Vault, stored: str, monkeypatch: pytest.MonkeyPatch, dropped: Pieces
 ) -> None:
     """Each advice ends with the last group read, so pages read ahead stay."""
-    monkeypatch.setattr(page_cache, "memory_bytes", lambda: 0)
+    monkeypatch.setattr(page_cache, "read_memory_bytes", lambda: 0)
     ends = []
     with StoredTable(vault.store.open(stored), KEYS, LAYOUT) as table:
         for group in range(GROUPS):
@@ -98,7 +98,7 @@ def test_table_of_half_of_the_memory_is_not_dropped(
 ) -> None:
     with vault.store.open(stored) as file:
         size = os.fstat(file.fileno()).st_size
-    monkeypatch.setattr(page_cache, "memory_bytes", lambda: 2 * size)
+    monkeypatch.setattr(page_cache, "read_memory_bytes", lambda: 2 * size)
     with StoredTable(vault.store.open(stored), KEYS, LAYOUT) as table:
         table.gather(np.arange(LAYOUT.slots))
     assert not dropped

@@ -12,14 +12,14 @@ import pytest
 from numpy.typing import NDArray
 
 from app.inference.core.facts import Column
-from app.vault.envelope import CHUNK_BYTES, new_key
+from app.vault.envelope import CHUNK_BYTES, generate_key
 from app.vault.errors import VaultError
 from app.vault.local_store import LocalStore
 from support.vault import COLUMNS, Vault
 from workers.enclave import table_format
 from workers.enclave.cells import STORED_TYPES, make_null_rows
 from workers.enclave.table import StoredTable
-from workers.enclave.table_format import Layout, TableKeys, group_rows
+from workers.enclave.table_format import Layout, TableKeys, compute_group_rows
 from workers.enclave.table_writer import TableWriter
 
 KEYS = TableKeys(bytes(range(32)), "ds_1", 1)
@@ -166,7 +166,11 @@ def read_all(data: bytes, keys: TableKeys = KEYS, **options: Any) -> Values:
 
 @pytest.mark.parametrize(
     "keys",
-    [TableKeys(new_key(), "ds_1", 1), TableKeys(KEYS.content_key, "ds_2", 1), TableKeys(KEYS.content_key, "ds_1", 2)],
+    [
+        TableKeys(generate_key(), "ds_1", 1),
+        TableKeys(KEYS.content_key, "ds_2", 1),
+        TableKeys(KEYS.content_key, "ds_1", 2),
+    ],
     ids=["key", "dataset", "version"],
 )
 def test_table_does_not_open_for_another_key_dataset_or_version(store: LocalStore, keys: TableKeys) -> None:
@@ -189,7 +193,7 @@ def test_table_does_not_open_for_another_declaration(store: LocalStore) -> None:
 def test_unencrypted_table_is_refused() -> None:
     """Anybody with write access to the store could have written it."""
     sink = io.BytesIO()
-    pq.write_table(pa.table(make_null_rows(COLUMNS, SLOTS), schema=table_format.stored_schema(COLUMNS)), sink)
+    pq.write_table(pa.table(make_null_rows(COLUMNS, SLOTS), schema=table_format.make_stored_schema(COLUMNS)), sink)
     with pytest.raises(VaultError):
         read_all(sink.getvalue())
 
@@ -233,9 +237,9 @@ def test_truncated_or_exchanged_bytes_are_refused(store: LocalStore) -> None:
 
 def test_groups_of_wide_tables_are_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert group_rows(1) == group_rows(50) == 65_536
-    assert group_rows(64) == 32_768
-    assert all(group_rows(columns) * 8 * (columns + 1) <= 32 * CHUNK_BYTES for columns in (1, 50, 500, 4096))
+    assert compute_group_rows(1) == compute_group_rows(50) == 65_536
+    assert compute_group_rows(64) == 32_768
+    assert all(compute_group_rows(columns) * 8 * (columns + 1) <= 32 * CHUNK_BYTES for columns in (1, 50, 500, 4096))
 
 
 class ExpectingFile(io.BytesIO):

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from app.auth.models import ApiKey
-from app.auth.seals import seal_of
-from app.auth.secrets import new_secret
+from app.auth.seals import compute_seal
+from app.auth.secrets import generate_secret
 from app.datasets.models import Content, Dataset, DatasetShare
 from app.datasets.uploads.models import Upload, UploadPart
-from app.db import WriteSession, new_id, now
+from app.db import WriteSession, generate_id, now
 from app.jobs.models import Job
 from app.releases.models import Release
 
@@ -44,8 +44,8 @@ def api_key(
     expires_at: datetime | None = None,
     revoked_at: datetime | None = None,
 ) -> Key:
-    secret = new_secret()
-    key = Key(new_id("key"), secret.text, role)
+    secret = generate_secret()
+    key = Key(generate_id("key"), secret.text, role)
     row = ApiKey(
         id=key.id,
         name=name,
@@ -57,7 +57,7 @@ def api_key(
         expires_at=expires_at,
         revoked_at=revoked_at,
     )
-    row.seal = seal_of(IDENTITY_KEY, row)
+    row.seal = compute_seal(IDENTITY_KEY, row)
     tx.add(row)
     tx.flush()
     return key
@@ -65,7 +65,7 @@ def api_key(
 
 def dataset(tx: WriteSession, owner_id: str, *, shared_with: tuple[str, ...] = (), **fields: Any) -> Dataset:
     """Add a declared dataset without content and without an account."""
-    identifier = new_id("ds")
+    identifier = generate_id("ds")
     defaults: dict[str, Any] = {
         "id": identifier,
         "owner_id": owner_id,
@@ -96,7 +96,7 @@ def content(tx: WriteSession, dataset_id: str, *, original: Sequence[str] = (), 
     No object is stored under them.
     """
     defaults: dict[str, Any] = {
-        "id": new_id("ct"),
+        "id": generate_id("ct"),
         "dataset_id": dataset_id,
         "version": 1,
         "status": "ready",
@@ -121,10 +121,10 @@ def content(tx: WriteSession, dataset_id: str, *, original: Sequence[str] = (), 
 def upload(tx: WriteSession, dataset_id: str, owner_id: str, objects: Sequence[str], **fields: Any) -> Upload:
     """Add an open upload whose parts have these object names; no object is stored."""
     defaults: dict[str, Any] = {
-        "id": new_id("up"),
+        "id": generate_id("up"),
         "dataset_id": dataset_id,
         "owner_id": owner_id,
-        "content_id": new_id("ct"),
+        "content_id": generate_id("ct"),
         "media_type": "text/csv",
         "parts": len(objects),
         "created_at": now(),
@@ -142,7 +142,7 @@ def upload(tx: WriteSession, dataset_id: str, owner_id: str, objects: Sequence[s
 def job(tx: WriteSession, dataset_id: str, caller_id: str, **fields: Any) -> Job:
     """Add a queued job without a reservation."""
     defaults: dict[str, Any] = {
-        "id": new_id("job"),
+        "id": generate_id("job"),
         "dataset_id": dataset_id,
         "caller_id": caller_id,
         "request": {},
@@ -170,7 +170,7 @@ def job(tx: WriteSession, dataset_id: str, caller_id: str, **fields: Any) -> Job
 def release(tx: WriteSession, dataset_id: str, job_id: str, **fields: Any) -> Release:
     """Add a release without stored representations."""
     defaults: dict[str, Any] = {
-        "id": new_id("rel"),
+        "id": generate_id("rel"),
         "dataset_id": dataset_id,
         "job_id": job_id,
         "public": True,

@@ -11,7 +11,7 @@ from app.queue import TaskQueue
 from app.services import Limits, Services, VerificationKey
 from app.vault.areas import Areas, WorkerAreas
 from app.vault.signing import Signer
-from app.vault.stores import below
+from app.vault.stores import make_folder_url
 from tests.factories.rows import IDENTITY_KEY
 
 MAX_EPSILON = 20.0
@@ -19,11 +19,11 @@ MAX_EPSILON = 20.0
 
 def areas_at(storage_url: str) -> Areas:
     """Open the API's areas in their default places below a storage URL."""
-    return Areas.at(*(below(storage_url, name) for name in ("incoming", "released", "wrapped-keys")))
+    return Areas.at(*(make_folder_url(storage_url, name) for name in ("incoming", "released", "wrapped-keys")))
 
 
 def worker_areas_at(storage_url: str) -> WorkerAreas:
-    return WorkerAreas.with_vault(areas_at(storage_url), below(storage_url, "vault"))
+    return WorkerAreas.with_vault(areas_at(storage_url), make_folder_url(storage_url, "vault"))
 
 
 def make_services(

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Table, and_, select, text, update
 
 from app.db import Base, WriteSession
-from app.ledger.integrity.chain import entry_hash
+from app.ledger.integrity.chain import compute_entry_hash
 
 _TRIGGERS = {
     "sqlite": "SELECT 'DROP TRIGGER ' || name FROM sqlite_master WHERE type = 'trigger'",
@@ -33,6 +33,6 @@ def rewrite_newest_entry(tx: WriteSession, account_id: str, change: Callable[[di
     row = tx.execute(select(entries).where(of_account).order_by(entries.c.sequence.desc()).limit(1)).one()
     place = and_(of_account, entries.c.sequence == row.sequence)
     tx.execute(update(entries).where(place).values(body=change(row.body)))
-    hashed = entry_hash(tx.execute(select(entries).where(place)).one())
+    hashed = compute_entry_hash(tx.execute(select(entries).where(place)).one())
     tx.execute(update(entries).where(place).values(entry_hash=hashed))
     tx.execute(update(accounts).where(accounts.c.id == account_id).values(head_hash=hashed))

@@ -22,7 +22,7 @@ from app.jobs.lifecycle import Lifecycle
 from app.jobs.models import Job
 from app.jobs.schemas import JobBody
 from app.ledger import HighWaterMark, Ledger
-from app.main import create_app, verification_key
+from app.main import create_app, make_verification_key
 from app.queue import INGEST_CONTENT, RUN_JOB, TaskQueue
 from app.releases.publication import Publisher
 from app.services import Limits, Services
@@ -231,8 +231,8 @@ def make_house(
         sealing_key=api_keys.sealing_key,
         identity_key=rows.IDENTITY_KEY,
         verification_keys=(
-            verification_key(api_keys.ledger_public, "ledger"),
-            verification_key(api_keys.release_public, "release"),
+            make_verification_key(api_keys.ledger_public, "ledger"),
+            make_verification_key(api_keys.release_public, "release"),
         ),
         limits=Limits(upload_bytes=2**20, slots=1_000_000),
         on_dataset_deleted=Lifecycle(ledger, queue).dataset_deleted,

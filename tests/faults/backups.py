@@ -13,7 +13,7 @@ from app.inference.core.plan import MechanismPlan
 from app.jobs.models import Job
 from app.ledger.models import Checkpoint, Entry
 from app.releases.models import Release
-from app.vault.marks import newest, open_marks
+from app.vault.marks import find_newest, open_marks
 from tests.factories.worker import House
 
 Released = dict[str, MechanismPlan]
@@ -44,7 +44,7 @@ class Backup:
 
     def is_behind(self) -> bool:
         """Whether the newest mark is of a checkpoint that the database does not have."""
-        top = newest(open_marks(self._mark_url).names())
+        top = find_newest(open_marks(self._mark_url).names())
         if top is None or top.sequence == 0:
             return False
         with self._house.database.read() as session:

@@ -104,8 +104,8 @@ def inject(faults: Faults) -> Iterator[None]:
 
     with (
         mock.patch.object(crashpoints, "reach", faults.reach),
-        mock.patch.object(lifecycle, "moment", faults.moment),
-        mock.patch.object(sweeper, "moment", faults.moment),
+        mock.patch.object(lifecycle, "read_time", faults.moment),
+        mock.patch.object(sweeper, "read_time", faults.moment),
         mock.patch.object(base, "datetime", Clock),
         mock.patch.object(WriteSession, "commit", commit_or_fail),
         mock.patch.object(os, "fsync"),

@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.datasets.facts import declared_facts, digest_facts
+from app.datasets.facts import digest_facts, make_declared_facts
 from app.datasets.models import Content, Dataset
 from app.ledger import Budget
 from app.vault.errors import VaultError
 from app.vault.keys import load_worker_keys
 from app.vault.stores import open_store
-from support.servers import postgres_program
+from support.servers import find_postgres_program
 from tests.factories.datasets import entries
 from tests.factories.worker import job_body
 from tests.faults.real import Real
 from tests.faults.test_killed_worker import table
-from workers.enclave import OpeningKey, layout, open_table
+from workers.enclave import OpeningKey, make_layout, open_table
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(300), pytest.mark.process]
 COSTLY = {"noise_multiplier": 60.0, "sampling_rate": 1.0, "iterations": 30}
@@ -63,7 +63,7 @@ class Backup:
 
 
 def _program(name: str, *arguments: str) -> None:
-    done = subprocess.run([str(postgres_program(name)), *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run([str(find_postgres_program(name)), *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -205,7 +205,7 @@ def _opens(real: Real, backup: Backup, dataset_id: str, box: bytes) -> bool:
     """Whether ``box`` has the key that opens the dataset's table in the backup."""
     with real.database.read() as session:
         dataset = session.get_one(Dataset, dataset_id)
-        facts, digest = declared_facts(dataset), digest_facts(dataset)
+        facts, digest = make_declared_facts(dataset), digest_facts(dataset)
         content = session.query(Content).where(Content.dataset_id == dataset_id).one()
     keys = load_worker_keys(real.folder / "keys")
     assert content.table_object is not None
@@ -220,7 +220,7 @@ def _opens(real: Real, backup: Backup, dataset_id: str, box: bytes) -> bool:
             dataset_box=box,
             wrapped_key=content.wrapped_key,
             facts_digest=digest,
-            layout=layout(facts.columns, facts.slots, facts.unit),
+            layout=make_layout(facts.columns, facts.slots, facts.unit),
         ) as table:
             return len(table.gather(np.arange(3))) > 0
     except VaultError:

@@ -6,16 +6,16 @@ import pytest
 import rfc8785
 from hypothesis import given
 
-from app.hashchain.encoding import canonical
+from app.hashchain.encoding import canonicalise
 from tests.factories.json_values import JSON_VALUES
 
 
 @given(JSON_VALUES)
 def test_canonical_form_equals_the_librarys(value: Any) -> None:
-    assert canonical(value) == rfc8785.dumps(value)
+    assert canonicalise(value) == rfc8785.dumps(value)
 
 
 @pytest.mark.parametrize("value", [float("nan"), 2**53, {"a": {"b": float("inf")}}, {1: 2}, ["\ud800"], object()])
 def test_values_outside_json_are_refused(value: Any) -> None:
     with pytest.raises(rfc8785.CanonicalizationError):
-        canonical(value)
+        canonicalise(value)

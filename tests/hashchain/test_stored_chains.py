@@ -45,7 +45,7 @@ def verify(database: Database) -> list[str]:
     signer = Signer(SEED)
     with database.read() as session:
         suspects = Ledger(signer, max_epsilon=20.0).verify(session)
-        return [*suspects, *audit_chain.findings(session, signer.ring)]
+        return [*suspects, *audit_chain.find_faults(session, signer.ring)]
 
 
 def test_stored_chains_verify(stored: Database) -> None:

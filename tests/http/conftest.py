@@ -14,9 +14,9 @@ from sqlalchemy.exc import OperationalError
 from app.auth.caller import AnyCaller
 from app.errors import BudgetExceeded, StateConflict
 from app.http.requests.bodies import Body
-from app.http.requests.idempotency import Answer, Idempotent, idempotent
-from app.http.requests.pagination import Page, Paging, page
-from app.http.requests.routing import api_router
+from app.http.requests.idempotency import Answer, Idempotent, answer_once
+from app.http.requests.pagination import Page, Paging, make_page
+from app.http.requests.routing import make_router
 from app.services import Shared
 from tests.factories.transport import AppTransport
 
@@ -41,7 +41,7 @@ class Drawing(Body):
     free: dict[str, Any] = {}
 
 
-router = api_router("/v1/drawings", "drawings")
+router = make_router("/v1/drawings", "drawings")
 
 
 @router.post("", status_code=201)
@@ -56,14 +56,14 @@ def draw(services: Shared, caller: AnyCaller, request: Idempotent, body: Drawing
                 raise StateConflict
             return Answer(201, {"name": body.name, "count": count, "secret": CANARY}, {"Location": "/v1/drawings/1"})
 
-        return idempotent(tx, caller.id, request, produce, omit=frozenset({"secret"}))
+        return answer_once(tx, caller.id, request, produce, omit=frozenset({"secret"}))
 
 
 @router.get("")
 def listed(paging: Paging, kind: Annotated[str | None, Query(max_length=5)] = None) -> Page[int]:
     after = paging.after_sequence()
     rows = list(range(7 if after is None else after - 1, 0, -1))[: paging.limit + 1]
-    return page(rows, paging, lambda row: row, lambda row: row)
+    return make_page(rows, paging, lambda row: row, lambda row: row)
 
 
 @router.get("/broken")

@@ -6,7 +6,7 @@ import hashlib
 import pytest
 
 from app.errors import InvalidRequest
-from app.http.requests.digests import digest_header, sha256_of_header
+from app.http.requests.digests import digest_header, parse_sha256_header
 
 DIGEST = hashlib.sha256(b"rows").digest()
 TEXT = base64.b64encode(DIGEST).decode()
@@ -16,7 +16,7 @@ TEXT = base64.b64encode(DIGEST).decode()
     "header", [f"sha-256=:{TEXT}:", f" sha-256=:{TEXT}: ", f"sha-512=:AAAA:, sha-256=:{TEXT}:", digest_header(DIGEST)]
 )
 def test_the_sha_256_digest_is_parsed(header: str) -> None:
-    assert sha256_of_header(header) == DIGEST
+    assert parse_sha256_header(header) == DIGEST
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ def test_the_sha_256_digest_is_parsed(header: str) -> None:
 )
 def test_a_malformed_digest_is_invalid(header: str) -> None:
     with pytest.raises(InvalidRequest):
-        sha256_of_header(header)
+        parse_sha256_header(header)

@@ -9,7 +9,7 @@ from sqlalchemy import select, text, update
 
 from app.db import Database, now
 from app.errors import IdempotencyInProgress
-from app.http.requests.idempotency import Answer, IdempotentRequest, idempotent
+from app.http.requests.idempotency import Answer, IdempotentRequest, answer_once
 from app.http.requests.models import IdempotentAnswer
 from tests.factories import rows
 from tests.http.conftest import CANARY
@@ -107,8 +107,8 @@ def test_a_key_that_another_transaction_holds_is_in_progress(
 ) -> None:
     request = IdempotentRequest("k", "POST /v1/drawings", "hash")
     with database.write() as tx:
-        idempotent(tx, owner.id, request, lambda: Answer(201, {}))
+        answer_once(tx, owner.id, request, lambda: Answer(201, {}))
     # as in a snapshot from before the other transaction's commit
     monkeypatch.setattr("app.http.requests.repository.find", lambda *_: None)
     with pytest.raises(IdempotencyInProgress), database.write() as tx:
-        idempotent(tx, owner.id, request, lambda: Answer(201, {}))
+        answer_once(tx, owner.id, request, lambda: Answer(201, {}))

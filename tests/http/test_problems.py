@@ -9,7 +9,7 @@ from fastapi import FastAPI
 
 from app.errors import CorevaultError
 from app.http.errors.codes import PROBLEMS
-from app.http.errors.openapi import example
+from app.http.errors.openapi import make_example
 from app.http.middleware.outer_middleware import ResponseAborted
 from tests.factories import rows
 from tests.factories.transport import AppTransport
@@ -28,7 +28,7 @@ def test_every_domain_error_has_a_status() -> None:
 
 @pytest.mark.parametrize("code", sorted(PROBLEMS))
 def test_every_code_has_an_example(code: str) -> None:
-    assert set(example(code)) >= MEMBERS
+    assert set(make_example(code)) >= MEMBERS
 
 
 @pytest.mark.parametrize(

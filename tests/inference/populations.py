@@ -9,7 +9,7 @@ from app.inference.core.facts import Column
 from app.inference.core.model import Array64
 from app.inference.core.plan import ModelSpec
 from app.inference.core.problems import Problem
-from app.inference.post.laplace import Laplace, laplace
+from app.inference.post.laplace import Laplace, fit_laplace
 from support.table import Table
 from tests.inference.support import COLUMNS, facts, table
 
@@ -56,4 +56,4 @@ def population() -> Table:
 
 def posterior(problem: Problem, u: Array64, y: Array64, weight: Array64) -> Laplace:
     rows = np.asarray(problem.model.fold(u, y))
-    return laplace(problem.model, rows, weight, problem.prior, np.zeros(problem.model.dimension))
+    return fit_laplace(problem.model, rows, weight, problem.prior, np.zeros(problem.model.dimension))

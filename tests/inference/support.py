@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Integers
 from app.inference.private_zone.mechanisms import NoiseSource
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.private_zone.rng import sampling_generator
-from app.inference.registry import method
+from app.inference.private_zone.rng import make_sampling_generator
+from app.inference.registry import find_method
 from support.table import Table
 
 COLUMNS = (
@@ -63,20 +63,20 @@ def plan(
     slots: int, *, iterations: int = 3, rate: float = 1.0, noise: float = 1.0, draws: int = 4, size: int = 8
 ) -> MechanismPlan:
     request = PlanRequest("dp-psvi", size, SPEC, {"posterior_draws": draws}, Mechanism(noise, rate, iterations))
-    return method("dp-psvi").plan(request, facts(slots))
+    return find_method("dp-psvi").plan(request, facts(slots))
 
 
 def oracle(
     source: Table, planned: MechanismPlan, noise: NoiseSource | None = None, sampling: np.random.Generator | None = None
 ) -> ClippedGaussianOracle:
     return ClippedGaussianOracle(
-        problem_for(SPEC, facts(source.slots)).model,
+        make_problem(SPEC, facts(source.slots)).model,
         planned,
         facts(source.slots),
         source,
         noise=noise or NullNoise(),
-        sampling=sampling or sampling_generator(),
+        sampling=sampling or make_sampling_generator(),
     )
 
 
-MODEL, DESIGN = problem_for(SPEC, facts(10)).model, problem_for(SPEC, facts(10)).design
+MODEL, DESIGN = make_problem(SPEC, facts(10)).model, make_problem(SPEC, facts(10)).design

@@ -10,7 +10,7 @@ from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
 from app.inference.dry_run import NullRows
 from app.inference.private_zone.queries import blocks
-from app.inference.registry import families, method, methods, private_method
+from app.inference.registry import find_method, find_private_method, list_families, list_methods
 from workers.computation import compute
 
 COLUMNS = (
@@ -68,12 +68,12 @@ def _planned(
     facts = DeclaredFacts(COLUMNS, slots, UNITS[unit], "private", 1e-6)
     spec = ModelSpec(family, features, TARGETS[family])
     request = PlanRequest(method_id, size, spec, mechanism=MECHANISMS[method_id])
-    return method(method_id).plan(request, facts), facts
+    return find_method(method_id).plan(request, facts), facts
 
 
 def test_the_grid_holds_every_private_method_and_family() -> None:
-    assert set(MECHANISMS) == {each.id for each in methods() if each.private}
-    assert set(TARGETS) == {each.name for each in families()}
+    assert set(MECHANISMS) == {each.id for each in list_methods() if each.private}
+    assert set(TARGETS) == {each.name for each in list_families()}
 
 
 @pytest.mark.parametrize(("method_id", "family", "unit", "design"), CASES)
@@ -98,7 +98,7 @@ def test_design_without_columns_runs_to_its_end(method_id: str, family: str, uni
 @pytest.mark.parametrize("method_id", MECHANISMS)
 def test_dry_run_asks_every_planned_kind_of_query(method_id: str) -> None:
     plan, facts = _planned(method_id, "logistic-regression", "row", ("level",))
-    short = private_method(method_id).shorten(plan, facts)
+    short = find_private_method(method_id).shorten(plan, facts)
     assert {query.kind for query in short.queries} == {query.kind for query in plan.queries}
     assert short.steps == sum(query.count for query in short.queries)
 
@@ -110,9 +110,9 @@ def test_fault_among_null_rows_fails_the_dry_run(method_id: str, monkeypatch: py
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(blocks, "unit_blocks", fail)
+    monkeypatch.setattr(blocks, "iterate_unit_blocks", fail)
     plan, facts = _planned(method_id, "logistic-regression", "people", ("level",))
-    monkeypatch.setattr("app.inference.private_zone.queries.lengths.unit_blocks", fail)
+    monkeypatch.setattr("app.inference.private_zone.queries.lengths.iterate_unit_blocks", fail)
     with pytest.raises(ZeroDivisionError):
         dry_run.carry_out(plan, facts, to_the_end=False)
 
@@ -120,8 +120,8 @@ def test_fault_among_null_rows_fails_the_dry_run(method_id: str, monkeypatch: py
 def test_points_enter_one_by_one_in_a_dry_run() -> None:
     facts = DeclaredFacts(COLUMNS, 40, UNITS["row"], "private", 1e-6)
     spec, chosen = ModelSpec("logistic-regression", ("level",), "yes"), {"schedule": "incremental"}
-    plan = method("dp-psvi").plan(PlanRequest("dp-psvi", 5, spec, chosen, Mechanism(30.0, 1.0, 50)), facts)
-    short = private_method("dp-psvi").shorten(plan, facts)
+    plan = find_method("dp-psvi").plan(PlanRequest("dp-psvi", 5, spec, chosen, Mechanism(30.0, 1.0, 50)), facts)
+    short = find_private_method("dp-psvi").shorten(plan, facts)
     assert (short.size, short.steps) == (2, 2)
     dry_run.carry_out(plan, facts, to_the_end=True)
 
@@ -133,7 +133,7 @@ def test_dry_run_to_the_end_meets_a_fault_of_the_fit(method_id: str, monkeypatch
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(type(private_method(method_id)), "finish", fail)
+    monkeypatch.setattr(type(find_private_method(method_id)), "finish", fail)
     plan, facts = _planned(method_id, "logistic-regression", "row", ("level",))
     dry_run.carry_out(plan, facts, to_the_end=False)
     with pytest.raises(ZeroDivisionError):

@@ -37,7 +37,7 @@ def impossible(no_results: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=["row", "people"])
-@pytest.mark.parametrize("method", [each.id for each in registry.methods() if each.private])
+@pytest.mark.parametrize("method", [each.id for each in registry.list_methods() if each.private])
 def test_features_of_one_category_end_with_a_release(
     house: House, owner: rows.Key, method: str, unit: dict[str, Any]
 ) -> None:

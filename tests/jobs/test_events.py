@@ -18,7 +18,7 @@ from app.datasets.models import Dataset
 from app.db import now
 from app.errors import RateLimited
 from app.jobs import endpoints, events, repository
-from app.jobs.events import Streams, Watcher, event_id
+from app.jobs.events import Streams, Watcher, make_event_id
 from app.jobs.models import Job
 from tests.factories import rows
 from tests.factories.datasets import problem
@@ -83,7 +83,7 @@ def test_stream_yields_progress_until_the_end_of_the_job(
 
 def test_stream_resumes_after_the_last_event_id(house: House, owner: rows.Key, dataset_id: str) -> None:
     job_id = house.job(dataset_id, owner)
-    seen = event_id(house.read(job_id))
+    seen = make_event_id(house.read(job_id))
     house.runner(memory_tables).run(job_id)
     received = read(Streams(house.database).follow(job_id, seen, WATCHER))
     assert [parse(raw)["event"] for raw in received] == ["end"]
@@ -96,7 +96,7 @@ def test_silent_stream_yields_comments(
     job_id = house.job(dataset_id, owner)
     ticks = iter(range(0, 10_000, 5))
     stream = Streams(house.database, clock=lambda: float(next(ticks))).follow(
-        job_id, event_id(house.read(job_id)), WATCHER
+        job_id, make_event_id(house.read(job_id)), WATCHER
     )
     assert set(read(stream, most=3)) == {b": waiting\n\n"}
 
@@ -172,7 +172,7 @@ def test_stream_ends_when_its_watcher_loses_access(
 def test_silent_stream_of_a_revoked_key_ends_after_the_interval(house: House, dataset_id: str, owner: rows.Key) -> None:
     job_id = house.job(dataset_id, owner)
     watcher = endpoints._watcher(Caller(owner.id, owner.role, "a key"), job_id)
-    stream = Streams(house.database).follow(job_id, event_id(house.read(job_id)), watcher)
+    stream = Streams(house.database).follow(job_id, make_event_id(house.read(job_id)), watcher)
     with house.database.write() as tx:
         tx.get_one(ApiKey, owner.id).revoked_at = now()
     started = time.monotonic()

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from app.db import Database, make_engine, new_id, now
+from app.db import Database, generate_id, make_engine, now
 from app.db.migrations import upgrade
 from app.inference.core import plan_json
 from app.jobs import repository
@@ -110,7 +110,7 @@ class Lives(RuleBasedStateMachine):
             executed = plan_json.from_json(self.house.read(claim.job_id).plan).events
             if self.house.lifecycle.settle(tx, claim, executed) is Hold.HELD:
                 assert self.newest[claim.job_id] == claim
-                release = rows.release(tx, self.dataset_id, claim.job_id, id=new_id("rel"))
+                release = rows.release(tx, self.dataset_id, claim.job_id, id=generate_id("rel"))
                 self.house.lifecycle.finish(tx, claim, release.id)
 
     @rule(claim=claims)

@@ -11,7 +11,7 @@ from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest
 from app.jobs import planning
 from app.jobs.planning import BISECTIONS, MARGIN, NoiseCache, Wish, make_plan
 from app.ledger import Charge
-from app.privacy.accounting import cost
+from app.privacy.accounting import compute_cost
 from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent, PrivacyEvent, SelfComposedEvent
 
@@ -63,17 +63,17 @@ def test_cached_noise_is_not_used_for_other_events() -> None:
     def expensive(noise: float) -> tuple[PrivacyEvent, ...]:
         return cheap(noise) if noise <= planning.PROBE_NOISE else (SelfComposedEvent(GaussianEvent(noise), 2),)
 
-    assert cost(cheap(cache.noise(cheap, 0.5, DELTA)), DELTA) <= 0.5
-    assert cost(expensive(cache.noise(expensive, 0.5, DELTA)), DELTA) <= 0.5
+    assert compute_cost(cheap(cache.noise(cheap, 0.5, DELTA)), DELTA) <= 0.5
+    assert compute_cost(expensive(cache.noise(expensive, 0.5, DELTA)), DELTA) <= 0.5
 
 
 def test_smallest_admitted_noise_within_the_margin_is_chosen() -> None:
-    least = noise_of(planning.charge_of(make_plan(wish(), FACTS, DELTA, NoiseCache(), lambda _: True)))
+    least = noise_of(planning.make_charge(make_plan(wish(), FACTS, DELTA, NoiseCache(), lambda _: True)))
     for needed in (1.0, 1.001, 1.02, 1 + MARGIN):
         threshold = least * needed * (1 - 1e-12)
         plan = make_plan(wish(), FACTS, DELTA, NoiseCache(), partial(is_noisy, threshold))
-        assert noise_of(planning.charge_of(plan)) == pytest.approx(least * needed, rel=MARGIN * 2**-BISECTIONS)
-        assert cost(plan.events, DELTA) <= 0.5
+        assert noise_of(planning.make_charge(plan)) == pytest.approx(least * needed, rel=MARGIN * 2**-BISECTIONS)
+        assert compute_cost(plan.events, DELTA) <= 0.5
 
 
 def test_noise_above_the_margin_is_never_chosen() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.privacy.accounting import cost
+from app.privacy.accounting import compute_cost
 from app.privacy.events import GaussianEvent, SelfComposedEvent
 from tests.factories import rows
 from tests.factories.datasets import problem
@@ -20,7 +20,7 @@ def test_quote_prices_the_mechanism_and_changes_nothing(
     response = api.post("/v1/quotes", json=job_body(dataset_id), headers=analyst.headers)
     assert response.status_code == 200, response.text
     quote = response.json()
-    expected = cost((SelfComposedEvent(GaussianEvent(30.0), 5),), DELTA)
+    expected = compute_cost((SelfComposedEvent(GaussianEvent(30.0), 5),), DELTA)
     assert quote["cost"] == {"epsilon": pytest.approx(expected, rel=1e-12), "delta": DELTA}
     assert quote["epsilon_after"] == quote["cost"]["epsilon"]
     assert quote["mechanism"] == MECHANISM
@@ -133,7 +133,7 @@ def test_mechanism_of_several_noises_costs_its_one_shot_equivalent(
     body = job_body(dataset_id, method="dp-psvi-surrogate", privacy=mechanism, parameters={})
     quote = api.post("/v1/quotes", json=body, headers=analyst.headers).json()
     assert quote["mechanism"] == mechanism
-    assert quote["cost"]["epsilon"] == pytest.approx(cost((GaussianEvent(9.0),), DELTA), rel=1e-9)
+    assert quote["cost"]["epsilon"] == pytest.approx(compute_cost((GaussianEvent(9.0),), DELTA), rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from app.ledger.entries.balance import (
     apply,
 )
 from app.ledger.entries.balance_columns import BalanceColumns
-from app.ledger.entries.meter import Meter, Pot, filter_pot, total_pot
+from app.ledger.entries.meter import Meter, Pot, filter_pot, make_total_pot
 from app.ledger.integrity import chain
 from app.ledger.integrity.chain import Head
 from app.ledger.integrity.verified_heads import REMEMBERED_ACCOUNTS, VerifiedHead, VerifiedHeads
@@ -38,7 +38,7 @@ BALANCE = Balance(
     population="people",
     relation="zero_out",
     unit={"kind": "row"},
-    total=total_pot(1.0, DELTA, RULE.orders),
+    total=make_total_pot(1.0, DELTA, RULE.orders),
     tranches=(EMPTY,),
     distance=Meter((1_000,), (0,), (0,)),
     datasets={"ds_a": Share(100, None)},

@@ -32,7 +32,7 @@ OTHERS: dict[type, Callable[[Any], Any]] = {
 
 
 def hashed(draft: Draft) -> str:
-    return chain.entry_hash(Entry(**asdict(draft)))
+    return chain.compute_entry_hash(Entry(**asdict(draft)))
 
 
 def test_entries_keep_their_hash_of_earlier_versions() -> None:

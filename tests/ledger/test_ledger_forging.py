@@ -69,7 +69,7 @@ def forge(bench: Bench, kind: str, body: dict[str, Any], job_id: str | None = No
 
     def append(tx: WriteSession) -> None:
         account = tx.scalars(sa.select(Account)).one()
-        *_, (_, head) = chain.replay(Head(), chain.after(tx, account.id, 0))
+        *_, (_, head) = chain.replay(Head(), chain.read_after(tx, account.id, 0))
         event = LedgerEvent(account.sequence + 1, kind, "ds_a", job_id, body)
         balance = apply(head.balance, event)
         entry = chain.link(account.id, head, event, now(), account.epsilon_used)
@@ -92,7 +92,7 @@ def raise_limit(bench: Bench) -> None:
         account = session.scalars(sa.select(Account)).one()
         balance = locked_account.read_balance(account)
         locked = LockedAccount(session, bench.ledger, account, balance)  # type: ignore[arg-type]  # only read
-        tranche = opening.design_pot(9.0, DELTA, 20.0, "/epsilon")
+        tranche = opening.make_design_pot(9.0, DELTA, 20.0, "/epsilon")
         body = limits._body(locked, balance.total.epsilon + 9.0, 2 * DELTA, tranche)
     forge(bench, LIMIT_CHANGED, body)
 
@@ -179,7 +179,7 @@ def sign_as_earlier_versions(bench: Bench) -> None:
     """Give the account a snapshot of its first entry that is not strict."""
     with bench.database.write() as tx:
         account = tx.scalars(sa.select(Account)).one()
-        (first, head), *_ = chain.replay(Head(), chain.after(tx, account.id, 0))
+        (first, head), *_ = chain.replay(Head(), chain.read_after(tx, account.id, 0))
         assert head.balance is not None
         whole = head.balance.to_json()
         statement = snapshots._statement(account.id, first.sequence, head.entry_hash, whole, 0, strict=False)

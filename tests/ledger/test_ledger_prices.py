@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.ledger import Charge
-from app.ledger.account.opening import design_pot
-from app.ledger.entries.admission import compose, decide, largest_gaussian
+from app.ledger.account.opening import make_design_pot
+from app.ledger.entries.admission import compose, decide, find_largest_gaussian
 from app.ledger.entries.balance import RESERVED, Balance, LedgerEvent, Share, apply
-from app.ledger.entries.meter import total_pot
+from app.ledger.entries.meter import make_total_pot
 from app.ledger.entries.numbers import pack, packed_once, unpack
 from app.privacy.accounting import ORDERS
 from app.privacy.calibration import calibrate
@@ -22,9 +22,9 @@ from tests.ledger.support import DELTA, Bench, costing, gaussian, sampled
 
 
 def fresh(epsilon: float, cap: float | None = None) -> Balance:
-    pot = design_pot(epsilon, DELTA, 100.0, "")
-    share = Share(1_000, design_pot(cap, DELTA, 100.0, "") if cap else None)
-    total = total_pot(epsilon, DELTA, ORDERS)
+    pot = make_design_pot(epsilon, DELTA, 100.0, "")
+    share = Share(1_000, make_design_pot(cap, DELTA, 100.0, "") if cap else None)
+    total = make_total_pot(epsilon, DELTA, ORDERS)
     return Balance("key_o", "people", "zero_out", {"kind": "row"}, total, (pot,), {"ds_a": share})
 
 
@@ -50,7 +50,7 @@ def test_the_remaining_budget_is_admitted_and_little_more(limit: float, cap: flo
         target = max(part * limit, 0.01)  # no noise reaches much less
         noise = calibrate(lambda noise: (GaussianEvent(noise),), target, DELTA)
         balance = charged(balance, noise, f"job_{index}")
-    remaining = largest_gaussian(balance, "ds_a")
+    remaining = find_largest_gaussian(balance, "ds_a")
     assert compose(balance) <= limit
     assert 0 <= remaining <= limit
     if remaining > 0.01:
@@ -62,9 +62,9 @@ def test_the_remaining_budget_is_admitted_and_little_more(limit: float, cap: flo
 def test_the_remaining_budget_of_a_caller_is_within_its_allocation() -> None:
     balance = fresh(4.0)
     share = balance.datasets["ds_a"]
-    share = replace(share, allocations={"key_1": design_pot(0.5, DELTA, 100.0, "")})
+    share = replace(share, allocations={"key_1": make_design_pot(0.5, DELTA, 100.0, "")})
     balance = replace(balance, datasets={"ds_a": share})
-    assert largest_gaussian(balance, "ds_a", "key_1") <= 0.5 < largest_gaussian(balance, "ds_a", "key_2")
+    assert find_largest_gaussian(balance, "ds_a", "key_1") <= 0.5 < find_largest_gaussian(balance, "ds_a", "key_2")
 
 
 @pytest.mark.parametrize("charge", [gaussian(3.0), gaussian(40.0, 7), sampled(1.1, 0.02, 300), sampled(5.0, 0.5, 11)])

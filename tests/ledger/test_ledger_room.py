@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from app.errors import InvalidRequest
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import ModelSpec, PlanRequest
-from app.jobs.planning import NoiseCache, Wish, charge_of, make_plan
+from app.jobs.planning import NoiseCache, Wish, make_charge, make_plan
 from app.ledger import Charge
-from app.ledger.account.opening import design_pot
-from app.ledger.entries.admission import admits, compose, decide, largest_gaussian
+from app.ledger.account.opening import make_design_pot
+from app.ledger.entries.admission import compose, decide, find_largest_gaussian, is_admissible
 from app.ledger.entries.balance import (
     LIMIT_CHANGED,
     OPENED,
@@ -27,7 +27,7 @@ from app.ledger.entries.balance import (
     Share,
     apply,
 )
-from app.ledger.entries.meter import total_bounds, total_pot
+from app.ledger.entries.meter import compute_total_bounds, make_total_pot
 from app.ledger.entries.numbers import pack
 from app.privacy.accounting import ORDERS
 from app.privacy.calibration import calibrate
@@ -54,11 +54,11 @@ ends = st.sampled_from([(), (OPENED,), (OPENED, SETTLED), (VOIDED,)])
 def fresh(epsilon: float, delta: float, cap: float | None = None) -> Balance | None:
     """A fresh balance; None if the filter would admit nothing."""
     try:
-        pot = design_pot(epsilon, delta, GREATEST, "")
-        share = Share(1, design_pot(cap, delta, GREATEST, "") if cap else None)
+        pot = make_design_pot(epsilon, delta, GREATEST, "")
+        share = Share(1, make_design_pot(cap, delta, GREATEST, "") if cap else None)
     except InvalidRequest:
         return None
-    total = total_pot(epsilon, delta, ORDERS)
+    total = make_total_pot(epsilon, delta, ORDERS)
     return Balance("key_o", "people", "zero_out", {"kind": "row"}, total, (pot,), {"ds_a": share})
 
 
@@ -78,7 +78,7 @@ def relimit(balance: Balance, epsilon: float, delta: float) -> Balance:
     tranche, together = None, balance.total.delta
     if epsilon > balance.total.epsilon:
         try:
-            tranche = design_pot(epsilon - balance.total.epsilon, delta, GREATEST, "").to_json()
+            tranche = make_design_pot(epsilon - balance.total.epsilon, delta, GREATEST, "").to_json()
         except InvalidRequest:
             return balance
         together += delta
@@ -87,7 +87,7 @@ def relimit(balance: Balance, epsilon: float, delta: float) -> Balance:
     body = {
         "epsilon": epsilon,
         "delta": together,
-        "bounds": pack(total_bounds(epsilon, together, ORDERS)),
+        "bounds": pack(compute_total_bounds(epsilon, together, ORDERS)),
         "tranche": tranche,
         "distance": "0",
     }
@@ -126,7 +126,7 @@ def test_room_never_falls_from_one_fresh_limit_to_a_higher_one(
     assert low is None or high is not None
     if low is not None and high is not None:
         assert room(high, job) >= room(low, job)
-        assert largest_gaussian(high, "ds_a") >= largest_gaussian(low, "ds_a")
+        assert find_largest_gaussian(high, "ds_a") >= find_largest_gaussian(low, "ds_a")
 
 
 @given(setting=settings_of, limit=limits, raised=limits, job=jobs)
@@ -145,7 +145,7 @@ def test_room_never_falls_when_a_used_limit_is_raised(
 
 
 def least_noise(balance: Balance) -> float:
-    remaining = largest_gaussian(balance, "ds_a")
+    remaining = find_largest_gaussian(balance, "ds_a")
     return calibrate(lambda noise: (GaussianEvent(noise),), remaining, balance.total.delta) if remaining else 1e6
 
 
@@ -215,7 +215,7 @@ def test_a_quote_for_the_remaining_budget_is_affordable(
         assert balance is not None
     balance = Setting(facts.delta, history).after(balance)
     for index in range(purchases):
-        remaining = largest_gaussian(balance, "ds_a", CALLER)
+        remaining = find_largest_gaussian(balance, "ds_a", CALLER)
         assert 0 <= remaining <= limit
         if remaining == 0:
             return
@@ -227,7 +227,7 @@ def test_a_quote_for_the_remaining_budget_is_affordable(
 def allocated(balance: Balance, epsilon: float) -> Balance | None:
     share = balance.datasets["ds_a"]
     try:
-        pot = design_pot(epsilon, balance.total.delta, GREATEST, "")
+        pot = make_design_pot(epsilon, balance.total.delta, GREATEST, "")
     except InvalidRequest:
         return None
     return replace(balance, datasets={"ds_a": replace(share, allocations={CALLER: pot})})
@@ -238,8 +238,10 @@ def quoted(balance: Balance, facts: DeclaredFacts, method: str, epsilon: float) 
     parameters = {} if method == "dp-psvi-surrogate" else {"sampling_rate": 1.0}
     wish = Wish(PlanRequest(method, 10, MODEL, parameters), epsilon)
     assert facts.delta is not None
-    plan = make_plan(wish, facts, facts.delta, NoiseCache(), lambda charge: admits(balance, "ds_a", charge, CALLER))
-    return charge_of(plan)
+    plan = make_plan(
+        wish, facts, facts.delta, NoiseCache(), lambda charge: is_admissible(balance, "ds_a", charge, CALLER)
+    )
+    return make_charge(plan)
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
@@ -248,10 +250,10 @@ def test_nothing_remains_after_the_whole_budget_is_spent(epsilon: float) -> None
     balance = fresh(epsilon, 1e-6)
     assert balance is not None
     for index in range(40):
-        remaining = largest_gaussian(balance, "ds_a")
+        remaining = find_largest_gaussian(balance, "ds_a")
         if remaining == 0:
             break
         noise = calibrate(lambda noise: (GaussianEvent(noise),), remaining, 1e-6)
         assert decide(balance, "ds_a", gaussian(noise)).preview.affordable
         balance = spend(balance, gaussian(noise), f"job_{index}", (OPENED, SETTLED))
-    assert largest_gaussian(balance, "ds_a") == 0
+    assert find_largest_gaussian(balance, "ds_a") == 0

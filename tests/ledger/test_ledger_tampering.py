@@ -281,7 +281,7 @@ def test_a_history_rewritten_with_the_key_is_detected(bench: Bench, victim: str)
         newest = tx.scalar(sa.text("SELECT max(sequence) FROM ledger_checkpoints"))
         assert account is not None
         assert newest is not None
-        *_, (_, head) = chain.replay(Head(), chain.after(tx, victim, 0))
+        *_, (_, head) = chain.replay(Head(), chain.read_after(tx, victim, 0))
         assert head.balance is not None
         account.checkpoint = newest
         snapshots.take(bench.ledger.signer, account, head.balance)

@@ -9,7 +9,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy.exc import DatabaseError, IntegrityError
 
 from app.db import Base, Database, UtcDateTime, make_engine, now
-from app.db.migrations import at_head, upgrade
+from app.db.migrations import is_at_head, upgrade
 from tests.factories import rows
 
 
@@ -26,9 +26,9 @@ def test_the_migrated_database_equals_the_declared_models(database: Database) ->
 @pytest.mark.sqlite
 def test_at_head_is_false_before_and_true_after_an_upgrade(tmp_path: Path) -> None:
     engine = make_engine(f"sqlite:///{tmp_path / 'fresh.sqlite3'}")
-    assert not at_head(engine)
+    assert not is_at_head(engine)
     upgrade(engine)
-    assert at_head(engine)
+    assert is_at_head(engine)
     engine.dispose()
 
 

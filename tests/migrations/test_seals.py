@@ -15,7 +15,7 @@ from app.auth.service import Keys
 from app.cli import installation, verification
 from app.config import Settings
 from app.db import Database, make_engine, now
-from app.db.migrations import at_head, downgrade
+from app.db.migrations import downgrade, is_at_head
 from app.errors import CorevaultError
 from app.vault.keys import load_identity_key
 from tests.factories import stack
@@ -62,9 +62,9 @@ def test_keys_still_work_and_the_unusable_one_is_named(
 ) -> None:
     installation.migrate(settings)
     assert "1 API keys have an old form that is not accepted any more: key_old." in capsys.readouterr().err
-    assert installation.holds_admin_key(settings, tmp_path / "admin.key")
+    assert installation.has_admin_key(settings, tmp_path / "admin.key")
     (tmp_path / "plain.key").write_text(PLAIN)
-    assert not installation.holds_admin_key(settings, tmp_path / "plain.key")
+    assert not installation.has_admin_key(settings, tmp_path / "plain.key")
     database = Database(make_engine(settings.database_url))
     with database.read() as session:
         assert Keys(load_identity_key(settings.keys_dir)).list_unsealed(session) == ["key_old"]
@@ -90,7 +90,7 @@ def test_without_the_identity_key_nothing_changes(settings: Settings, tmp_path: 
     with pytest.raises(CorevaultError, match="COREVAULT_KEYS_DIR"):
         installation.migrate(elsewhere)
     engine = make_engine(settings.database_url)
-    assert not at_head(engine)
+    assert not is_at_head(engine)
     engine.dispose()
     installation.migrate(settings)
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from app.db import Database, make_engine
 from app.db.engine import TIMEOUTS_MS
-from app.db.migrations import LOCK_TIMEOUT_MS, at_head, downgrade, upgrade
+from app.db.migrations import LOCK_TIMEOUT_MS, downgrade, is_at_head, upgrade
 from app.ledger import Ledger
 from app.vault.signing import Signer
 from tests.factories import stack
@@ -32,7 +32,7 @@ def test_two_migrations_at_once_run_one_after_the_other(url: str) -> None:
     engines = [make_engine(url) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(upgrade, engines))
-    assert all(map(at_head, engines))
+    assert all(map(is_at_head, engines))
     for engine in engines:
         engine.dispose()
 
@@ -49,9 +49,9 @@ def test_a_migration_of_a_table_in_use_times_out(url: str, monkeypatch: pytest.M
         with pytest.raises(OperationalError, match="lock timeout"):
             upgrade(engine)
     other.dispose()
-    assert not at_head(engine)
+    assert not is_at_head(engine)
     upgrade(engine)
-    assert at_head(engine)
+    assert is_at_head(engine)
     assert LOCK_TIMEOUT_MS > 0
     engine.dispose()
 

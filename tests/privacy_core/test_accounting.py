@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from app.privacy import accounting
-from app.privacy.accounting import INFINITE, MOST_NOISE, ORDERS, UNIT_BITS, add, cost, epsilon, renyi
+from app.privacy.accounting import (
+    INFINITE,
+    MOST_NOISE,
+    ORDERS,
+    UNIT_BITS,
+    add,
+    compose_renyi,
+    compute_cost,
+    compute_epsilon,
+)
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, SelfComposedEvent, UnknownEvent
 from tests.privacy_core.divergences import sampled_exact, sampled_quadrature, table_delta, table_divergence
 
@@ -37,7 +46,7 @@ def _library(event: SelfComposedEvent) -> dp_accounting.DpEvent:
 
 @pytest.mark.parametrize("noise", [0.05, 0.7, 1.0, 13.0, 1e5])
 def test_a_gaussian_costs_its_closed_form_rounded_up(noise: float) -> None:
-    for order, amount in zip(ORDERS, renyi((GaussianEvent(noise),)), strict=True):
+    for order, amount in zip(ORDERS, compose_renyi((GaussianEvent(noise),)), strict=True):
         exact = Fraction(order) / (2 * Fraction(noise) ** 2) * 2**UNIT_BITS
         assert exact <= amount <= exact * (1 + Fraction(1, 10**11)) + 2
 
@@ -48,7 +57,7 @@ def test_a_sampled_gaussian_is_never_priced_below_the_exact_sum(rate: float, noi
     """W9: the library loses digits where the divergence is small; the charge does not."""
     orders = (2.0, 5.0, 32.0, 128.0)
     many = 10**6
-    for order, amount in zip(orders, renyi((_sampled(rate, noise, many),), orders), strict=True):
+    for order, amount in zip(orders, compose_renyi((_sampled(rate, noise, many),), orders), strict=True):
         exact = Fraction(sampled_exact(rate, noise, int(order))) * many * 2**UNIT_BITS
         assert min(exact, INFINITE) <= amount <= exact * (1 + Fraction(1, 10**9)) + many // 10
 
@@ -56,7 +65,7 @@ def test_a_sampled_gaussian_is_never_priced_below_the_exact_sum(rate: float, noi
 @pytest.mark.parametrize(("rate", "noise"), [(0.002, 0.7), (0.02, 1.0), (0.1, 2.0), (0.3, 0.8), (0.9, 3.0)])
 def test_the_price_dominates_both_directions_at_every_order(rate: float, noise: float) -> None:
     orders = (2.0, 3.2, 4.6, 7.5, 10.5, 24.0)
-    for order, amount in zip(orders, renyi((_sampled(rate, noise),), orders), strict=True):
+    for order, amount in zip(orders, compose_renyi((_sampled(rate, noise),), orders), strict=True):
         forward, backward = sampled_quadrature(rate, noise, order)
         assert backward <= forward * (1 + 1e-9)
         assert forward * (1 - 1e-9) - 1e-10 <= amount * UNIT <= forward * 1.05 + 1e-10
@@ -70,7 +79,7 @@ def test_the_conversion_is_attained_by_its_tight_pair(order: float, limit: float
     bad, odds = order * delta, math.exp(limit) * order / (order - 1)
     p, q = np.array([bad, 1 - bad]), np.array([bad / odds, 1 - bad / odds])
     nats = float(table_divergence(p, q, np.array([order]))[0])
-    stated = epsilon((math.ceil(nats / UNIT),), delta, (order,))
+    stated = compute_epsilon((math.ceil(nats / UNIT),), delta, (order,))
     exact = float(brentq(lambda value: table_delta(p, q, value) - delta, 0.0, 50.0, xtol=1e-12))
     assert exact <= stated <= exact + 2e-3
 
@@ -94,7 +103,7 @@ def test_no_stated_cost_is_below_the_librarys(plan: tuple[SelfComposedEvent, ...
         accountant.compose(_library(event))
     for delta in (1e-3, 1e-6, 1e-10):
         theirs = accountant.get_epsilon(delta)
-        assert theirs <= cost(plan, delta) <= 1.02 * theirs + 0.02
+        assert theirs <= compute_cost(plan, delta) <= 1.02 * theirs + 0.02
 
 
 @pytest.mark.parametrize("plan", PLANS[:3], ids=range(3))
@@ -102,7 +111,7 @@ def test_no_stated_cost_is_below_a_tight_accountants(plan: tuple[SelfComposedEve
     accountant = pld.PLDAccountant(RELATION, value_discretization_interval=1e-3)
     for event in plan:
         accountant.compose(_library(event))
-    assert accountant.get_epsilon(DELTA) <= cost(plan, DELTA)
+    assert accountant.get_epsilon(DELTA) <= compute_cost(plan, DELTA)
 
 
 def test_the_orders_are_a_subset_of_the_librarys() -> None:
@@ -112,55 +121,55 @@ def test_the_orders_are_a_subset_of_the_librarys() -> None:
 
 def test_composition_is_addition() -> None:
     left, right = (_sampled(0.1, 1.3, 7),), (GaussianEvent(4.0), _sampled(0.02, 0.9, 100))
-    sums = tuple(map(add, renyi(left), renyi(right)))
-    assert renyi((*left, *right)) == renyi((*right, *left)) == sums
+    sums = tuple(map(add, compose_renyi(left), compose_renyi(right)))
+    assert compose_renyi((*left, *right)) == compose_renyi((*right, *left)) == sums
 
 
 def test_many_tiny_charges_add_up_exactly() -> None:
     """W9: many charges below the resolution still cost their sum."""
     tiny, many = GaussianEvent(1e5), 2**30
     exact = Fraction(2) / (2 * Fraction(1e5) ** 2) * 2**UNIT_BITS * many
-    together = renyi((SelfComposedEvent(tiny, many),), (2.0,))[0]
+    together = compose_renyi((SelfComposedEvent(tiny, many),), (2.0,))[0]
     assert exact <= together <= exact * (1 + Fraction(1, 1000))
-    assert renyi((tiny,), (2.0,))[0] * many >= together
-    assert renyi((SelfComposedEvent(tiny, many // 2),) * 2, (2.0,))[0] >= together
+    assert compose_renyi((tiny,), (2.0,))[0] * many >= together
+    assert compose_renyi((SelfComposedEvent(tiny, many // 2),) * 2, (2.0,))[0] >= together
 
 
 def test_repeating_costs_the_sum_up_to_rounding() -> None:
     event = PoissonSampledEvent(0.05, GaussianEvent(0.8))
-    one, repeated = renyi((event,) * 40), renyi((SelfComposedEvent(event, 40),))
+    one, repeated = compose_renyi((event,) * 40), compose_renyi((SelfComposedEvent(event, 40),))
     assert all(0 <= separate - joint <= 40 for separate, joint in zip(one, repeated, strict=True))
 
 
 def test_saturated_amounts_have_an_infinite_epsilon() -> None:
-    amounts = renyi((SelfComposedEvent(GaussianEvent(0.01), 2**40),))
+    amounts = compose_renyi((SelfComposedEvent(GaussianEvent(0.01), 2**40),))
     assert set(amounts) == {INFINITE}
     assert add(amounts[0], INFINITE) == INFINITE
-    assert epsilon(amounts, DELTA) == math.inf
+    assert compute_epsilon(amounts, DELTA) == math.inf
 
 
 def test_an_empty_composition_costs_zero() -> None:
-    assert cost((), DELTA) == 0.0
+    assert compute_cost((), DELTA) == 0.0
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1e-6, 2.0, math.nan, math.inf])
 def test_a_delta_out_of_range_is_refused(delta: float) -> None:
     with pytest.raises(ValueError, match="delta"):
-        cost((GaussianEvent(1.0),), delta)
+        compute_cost((GaussianEvent(1.0),), delta)
     with pytest.raises(ValueError, match="delta"):
-        cost((), delta)
+        compute_cost((), delta)
 
 
 @pytest.mark.parametrize("length", [0, 1, len(ORDERS) + 1])
 def test_amounts_of_another_length_are_refused(length: int) -> None:
     with pytest.raises(ValueError, match="order"):
-        epsilon((0,) * length, DELTA)
+        compute_epsilon((0,) * length, DELTA)
 
 
 @pytest.mark.parametrize("stranger", [NonPrivateEvent(), object()])
 def test_an_event_without_a_price_is_refused(stranger: Any) -> None:
     with pytest.raises(UnknownEvent):
-        cost((GaussianEvent(1.0), stranger), DELTA)
+        compute_cost((GaussianEvent(1.0), stranger), DELTA)
 
 
 @pytest.mark.parametrize("value", [math.nan, -1.0, -1e-13])
@@ -180,16 +189,16 @@ def test_a_negative_or_nan_price_is_refused(value: float, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("rate", [5e-324, 1e-12, 0.5, 1 - 2**-53, 1.0])
 @pytest.mark.parametrize("noise", [5e-324, 1e-160, 0.01, MOST_NOISE, 1e200, 1.7e308])
 def test_extreme_events_have_a_price_on_the_safe_side(rate: float, noise: float) -> None:
-    amounts = renyi((_sampled(rate, noise),))
-    inside = renyi((_sampled(max(rate, 1e-9), min(noise, MOST_NOISE)),))
+    amounts = compose_renyi((_sampled(rate, noise),))
+    inside = compose_renyi((_sampled(max(rate, 1e-9), min(noise, MOST_NOISE)),))
     assert all(0 < amount <= INFINITE for amount in amounts)
     assert noise < 1 or all(amount <= most for amount, most in zip(amounts, inside, strict=True))
     assert noise > 1e-3 or set(amounts) == {INFINITE}
 
 
 def test_sampled_events_are_infinite_beyond_the_highest_order() -> None:
-    assert renyi((_sampled(0.1, 5.0),), (2048.0,)) == (INFINITE,)
-    assert renyi((_sampled(1.0, 5.0),), (2048.0,))[0] < INFINITE
+    assert compose_renyi((_sampled(0.1, 5.0),), (2048.0,)) == (INFINITE,)
+    assert compose_renyi((_sampled(1.0, 5.0),), (2048.0,))[0] < INFINITE
 
 
 def test_the_library_writes_nothing_to_the_streams(
@@ -198,7 +207,7 @@ def test_the_library_writes_nothing_to_the_streams(
     """W3: no message of a library reaches the outside, not even by standard error."""
     with caplog.at_level(logging.DEBUG):
         for rate, noise in itertools.product((1e-6, 0.3, 0.5, 0.7), (0.05, 1.0, 300.0, 1e6)):
-            assert cost((_sampled(rate, noise),), DELTA) > 0
+            assert compute_cost((_sampled(rate, noise),), DELTA) > 0
     assert not caplog.records
     assert capfd.readouterr() == ("", "")
 

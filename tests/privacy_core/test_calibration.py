@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from app.privacy import accounting
-from app.privacy.accounting import MOST_NOISE, ORDERS, cost
+from app.privacy.accounting import MOST_NOISE, ORDERS, compute_cost
 from app.privacy.calibration import LEAST_NOISE, Plan, Unreachable, calibrate
 from app.privacy.events import (
     GaussianEvent,
@@ -30,7 +30,7 @@ def test_the_noise_is_the_least_that_does_not_overspend(rate: float, steps: int,
     """W8: the charge is at most the target, and the noise exceeds the least by at most a relative 1e-6."""
     plan = _plan(rate, steps)
     noise = calibrate(plan, target, DELTA)
-    assert cost(plan(noise), DELTA) <= target < cost(plan(noise * (1 - 1e-6)), DELTA)
+    assert compute_cost(plan(noise), DELTA) <= target < compute_cost(plan(noise * (1 - 1e-6)), DELTA)
 
 
 @pytest.mark.parametrize("target", [0.05, 0.4, 3.0])
@@ -62,7 +62,7 @@ def test_queries_of_different_noise_are_calibrated_together() -> None:
         return [PoissonSampledEvent(0.3, GaussianEvent(noise / math.sqrt(share))) for share in shares]
 
     noise = calibrate(plan, 2.0, DELTA)
-    assert cost(plan(noise), DELTA) <= 2.0 < cost(plan(noise * (1 - 1e-6)), DELTA)
+    assert compute_cost(plan(noise), DELTA) <= 2.0 < compute_cost(plan(noise * (1 - 1e-6)), DELTA)
 
 
 @pytest.mark.parametrize("target", [math.nan, math.inf, -math.inf, 0.0, -1.0])
@@ -84,7 +84,7 @@ def test_a_plan_whose_cost_noise_cannot_lower_is_unreachable() -> None:
 
 def test_a_target_that_only_the_most_noise_meets_is_met() -> None:
     plan = _plan(1.0, 2**40)
-    least = cost(plan(MOST_NOISE), DELTA)
+    least = compute_cost(plan(MOST_NOISE), DELTA)
     assert calibrate(plan, least, DELTA) == pytest.approx(MOST_NOISE, rel=1e-6)
     with pytest.raises(Unreachable) as refusal:
         calibrate(plan, least * (1 - 1e-6), DELTA)

@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from app.privacy import discretisation
-from app.privacy.accounting import ORDERS, SURCHARGE, UNIT_BITS, renyi
+from app.privacy.accounting import ORDERS, SURCHARGE, UNIT_BITS, compose_renyi
 from app.privacy.discretisation import (
     FINEST_SCALE,
     GREATEST_EPSILON,
@@ -131,7 +131,7 @@ def test_the_surcharge_covers_the_longest_answer_and_the_library() -> None:
 @pytest.mark.parametrize("event", [GaussianEvent(1e6), PoissonSampledEvent(1e-12, GaussianEvent(1e6))])
 @pytest.mark.parametrize("count", [1, 1000, MAX_COUNT])
 def test_every_event_is_charged_at_least_the_surcharge(event: GaussianEvent | PoissonSampledEvent, count: int) -> None:
-    charged = renyi((event if count == 1 else SelfComposedEvent(event, count),))
+    charged = compose_renyi((event if count == 1 else SelfComposedEvent(event, count),))
     assert min(charged) * 2.0**-UNIT_BITS >= count * SURCHARGE
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.privacy.accounting import INFINITE, UNIT_BITS, renyi
+from app.privacy.accounting import INFINITE, UNIT_BITS, compose_renyi
 from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, PrivacyEvent, SelfComposedEvent
 from app.privacy.filter import Filter, design
@@ -152,7 +152,7 @@ def _find_least_noise(rule: Filter, first: PrivacyEvent, rate: float) -> float:
     for _ in range(25):
         middle = (low + high) / 2
         second = PoissonSampledEvent(rate, GaussianEvent(math.exp(middle)))
-        fits = rule.admits(renyi((first, second), rule.orders))
+        fits = rule.admits(compose_renyi((first, second), rule.orders))
         low, high = (low, middle) if fits else (middle, high)
     return math.exp(high)
 
@@ -197,4 +197,4 @@ def test_a_new_filter_admits_one_job_of_nearly_the_whole_limit(epsilon: float, r
         return (SelfComposedEvent(PoissonSampledEvent(rate, GaussianEvent(noise)), count),)
 
     rule = design(epsilon, DELTA)
-    assert rule.admits(renyi(job(1.05 * calibrate(job, epsilon, DELTA)), rule.orders))
+    assert rule.admits(compose_renyi(job(1.05 * calibrate(job, epsilon, DELTA)), rule.orders))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.privacy.accounting import INFINITE, ORDERS, UNIT_BITS, epsilon
+from app.privacy.accounting import INFINITE, ORDERS, UNIT_BITS, compute_epsilon
 from app.privacy.filter import Filter
 from tests.privacy_core.divergences import Floats, table_delta, table_divergence
 
@@ -30,7 +30,7 @@ def make_rule(rule: Filter, lowered: float | None = None) -> Rule:
 
 def free_minimum(limit: float, delta: float) -> Rule:
     """Make an invalid rule: the least epsilon over all orders, minimised again for each admission."""
-    return Rule(ORDERS, lambda amounts: epsilon(amounts, delta) <= limit)
+    return Rule(ORDERS, lambda amounts: compute_epsilon(amounts, delta) <= limit)
 
 
 def without_union_bound(limit: float, delta: float, orders: Sequence[float]) -> Rule:

@@ -14,7 +14,7 @@ from app.auth.caller import Caller
 from app.datasets import declaration
 from app.datasets.facts import digest_facts
 from app.datasets.schemas import DatasetBody
-from app.datasets.service import default_delta
+from app.datasets.service import compute_default_delta
 from app.db import Database, make_engine
 from app.errors import BudgetExceeded, CorevaultError, InvalidRequest
 from app.inference.fitting import fit
@@ -116,6 +116,6 @@ def _declare(house: House, owner: rows.Key, case: Case) -> str | None:
             slots=body.slots,
             facts=digest_facts(dataset),
             epsilon=body.budget.epsilon,
-            delta=default_delta(body.slots),
+            delta=compute_default_delta(body.slots),
         )
         return dataset.id

@@ -95,7 +95,7 @@ def _targets(draw: DrawFn) -> list[dict[str, Any]]:
 @st.composite
 def _request(draw: DrawFn, names: list[str]) -> dict[str, Any]:
     family = draw(st.sampled_from(sorted(_TARGETS)))
-    method = draw(st.sampled_from([each.id for each in registry.methods() if each.private]))
+    method = draw(st.sampled_from([each.id for each in registry.list_methods() if each.private]))
     prior: dict[str, Any] = {"scale": draw(st.sampled_from([1e-3, 1.0, 1e3]))}
     if draw(st.booleans()):
         prior["degrees_of_freedom"] = draw(st.sampled_from([1.0, 3.0, 30.0]))
@@ -106,7 +106,7 @@ def _request(draw: DrawFn, names: list[str]) -> dict[str, Any]:
     }
     if _TARGETS[family] is not None:
         model["target"] = _TARGETS[family]
-    if registry.family(family).noise_scale and draw(st.integers(0, 4)):
+    if registry.find_family(family).noise_scale and draw(st.integers(0, 4)):
         model["noise_scale"] = draw(st.sampled_from([1e-3, 1.0, 100.0]))
     privacy = draw(st.one_of(_targets_of_epsilon(), _mechanisms()))
     stated = {"iterations", "rounds", "sampling_rate"} if "epsilon" not in privacy else set()
@@ -136,7 +136,7 @@ def _mechanisms() -> SearchStrategy[dict[str, Any]]:
 def _parameters(draw: DrawFn, method: str, stated: set[str]) -> dict[str, Any]:
     """Some of the method's parameters, and always ``iterations``, because the default is hundreds."""
     chosen: dict[str, Any] = {}
-    for knob in registry.method(method).parameters:
+    for knob in registry.find_method(method).parameters:
         schema = knob.schema()
         if knob.name in stated or (knob.name != "iterations" and draw(st.integers(0, 2))):
             continue

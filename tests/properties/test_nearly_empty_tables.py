@@ -15,7 +15,7 @@ from app.inference.methods.dp_vi import release
 from app.inference.methods.dp_vi.significance import LEAST_SIGNIFICANCE, Significance, measure_matrix_significance
 from app.inference.methods.surrogate import release as surrogate_release
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.registry import method
+from app.inference.registry import find_method
 from app.inference.runner import run
 from app.privacy.calibration import calibrate
 from support.surrogate_tables import FAMILIES, Case, Drawn
@@ -41,13 +41,13 @@ def _request(run_id: str, case: Case, sigma: float) -> PlanRequest:
 @cache
 def _sigma(run_id: str, family: str, noise_scale: float | None, slots: int, epsilon: float) -> float:
     case = Case(family, features=2, slots=slots, noise_scale=noise_scale)
-    chosen = method(_method_of(run_id))
+    chosen = find_method(_method_of(run_id))
     return calibrate(lambda sigma: chosen.plan(_request(run_id, case, sigma), case.facts).events, epsilon, 1e-6)
 
 
 def _release(run_id: str, case: Case, epsilon: float) -> Pseudocoreset:
     sigma = _sigma(run_id, case.family, case.noise_scale, case.slots, epsilon)
-    plan = method(_method_of(run_id)).plan(_request(run_id, case, sigma), case.facts)
+    plan = find_method(_method_of(run_id)).plan(_request(run_id, case, sigma), case.facts)
     sampling, noise = np.random.Generator(ChaCha(key=case.seed)), Drawn(case.seed)
     oracle = ClippedGaussianOracle(case.problem.model, plan, case.facts, case.table(), noise=noise, sampling=sampling)
     return run(plan, case.facts, oracle, np.random.default_rng(case.seed), lambda _: None)

@@ -16,14 +16,14 @@ from app.inference.core import reasons
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan, ModelSpec, PlanRequest, PriorSpec
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.one_belief import openings
 from app.inference.methods.one_belief.tuning import TUNING
 from app.inference.private_zone.mechanisms import NoiseSource
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.private_zone.rng import sampling_generator
-from app.inference.registry import method
+from app.inference.private_zone.rng import make_sampling_generator
+from app.inference.registry import find_method
 from app.inference.runner import run
 from support.surrogate_tables import DESIGNS, FAMILIES, METHOD, SIGNALS, Case, Drawn, Script, build
 from support.table import Table
@@ -218,15 +218,17 @@ def test_columns_of_one_value_give_a_release(family: str, each: int) -> None:
     for features in (("site",), tuple({"site", "visits"} - {TARGETS[family]})):
         spec = ModelSpec(family, features, TARGETS[family])
         for sigma in (1.0, 40.0):
-            plan = method(METHOD).plan(PlanRequest(METHOD, 5, spec, {"rounds": 2, **VERSION}, None, sigma), declared)
+            plan = find_method(METHOD).plan(
+                PlanRequest(METHOD, 5, spec, {"rounds": 2, **VERSION}, None, sigma), declared
+            )
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 _release_declared(plan, declared, _declared_table(ONE_LEVEL, 200 * each, each))
 
 
 def _release_declared(plan: MechanismPlan, declared: DeclaredFacts, table: Table) -> None:
-    model = problem_for(plan.model, declared).model
-    oracle = ClippedGaussianOracle(model, plan, declared, table, noise=Drawn(1), sampling=sampling_generator())
+    model = make_problem(plan.model, declared).model
+    oracle = ClippedGaussianOracle(model, plan, declared, table, noise=Drawn(1), sampling=make_sampling_generator())
     points = run(plan, declared, oracle, np.random.default_rng(2), lambda _: None)
     assert oracle.executed == plan.events
     _check(points, plan.size, model.dimension)

@@ -15,7 +15,17 @@ from app.inference.core.release import Grade, Pseudocoreset
 from app.inference.methods.surrogate.schedule import Schedule
 from app.inference.private_zone.mechanisms import NoiseSource
 from app.inference.runner import run
-from support.surrogate_tables import DESIGNS, FAMILIES, SIGNALS, Case, Drawn, Script, build, losses, posterior
+from support.surrogate_tables import (
+    DESIGNS,
+    FAMILIES,
+    SIGNALS,
+    Case,
+    Drawn,
+    Script,
+    build,
+    compute_losses,
+    fit_posterior,
+)
 from tests.inference.support import NullNoise
 
 NOISES = (0.01, 0.5, 5.0, 60.0, 1e4, 1e6)
@@ -172,7 +182,7 @@ def test_table_that_once_had_a_wrong_trusted_release_is_not_trusted(case: Case, 
 def test_stated_noise_covers_the_divergence_for_nearly_certain_labels(case: Case, sigma: float) -> None:
     """In earlier versions each was trusted, with 10 to 60 times the stated divergence."""
     points = build(case, case.plan(sigma, 16), Drawn(case.seed), case.seed)
-    assert losses(case, points)[0] <= 50 + 10 * points.diagnostics["noise_kl"]
+    assert compute_losses(case, points)[0] <= 50 + 10 * points.diagnostics["noise_kl"]
 
 
 def test_release_is_not_trusted_if_noise_hides_rare_levels() -> None:
@@ -194,7 +204,7 @@ def test_large_rates_of_narrow_columns_are_found(seed: int) -> None:
 def _check_trust(case: Case, sigma: float) -> bool:
     """Whether a build is trusted; if KL exceeds 50 nats plus ten times the stated noise, it must not be."""
     points = build(case, case.plan(sigma, 12), Drawn(case.seed), case.seed)
-    kl, gain = losses(case, points)
+    kl, gain = compute_losses(case, points)
     far = not kl <= 50 + 10 * points.diagnostics["noise_kl"]
     trusted = bool(points.diagnostics["trusted"])
     assert not (far and trusted)
@@ -208,7 +218,7 @@ def _check_centre(case: Case, points: Pseudocoreset, gain: float) -> None:
     """The error of a usable centre is less than the ``gain``, in nats."""
     exact, problem = case.exact(), case.problem
     y = problem.design.encode_targets(points.y) if points.y is not None else None
-    error = exact.factor.T @ (posterior(problem, points.u, y, points.weight).mean - exact.mean)
+    error = exact.factor.T @ (fit_posterior(problem, points.u, y, points.weight).mean - exact.mean)
     assert 0.5 * error @ error < max(gain, 1.0)
 
 

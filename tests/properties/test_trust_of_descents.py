@@ -15,9 +15,9 @@ from app.inference.core.plan import MechanismPlan, PlanRequest, PriorSpec
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.dp_vi import release
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.registry import method
+from app.inference.registry import find_method
 from app.inference.runner import run
-from support.surrogate_tables import FAMILIES, Case, Drawn, losses
+from support.surrogate_tables import FAMILIES, Case, Drawn, compute_losses
 from support.table import Table
 
 SLOTS, RUNS = 1000, 3
@@ -40,7 +40,7 @@ def _make_case(features: int, seed: int) -> Case:
 
 
 def _plan(name: str, case: Case, sigma: float, size: int = 12, **parameters: Any) -> MechanismPlan:
-    return method(name).plan(PlanRequest(name, size, case.spec, parameters, None, sigma), case.facts)
+    return find_method(name).plan(PlanRequest(name, size, case.spec, parameters, None, sigma), case.facts)
 
 
 def _release(case: Case, plan: MechanismPlan) -> Pseudocoreset:
@@ -55,7 +55,7 @@ def _check_trust(name: str, case: Case, sigma: float, iterations: int = 300) -> 
     """Whether a run is trusted; if KL exceeds 50 nats plus ten times the stated noise, it must not be."""
     parameters = {"iterations": iterations} if name == "dp-psvi" else {}
     points = _release(case, _plan(name, case, sigma, **parameters))
-    far = not losses(case, points)[0] <= 50 + 10 * points.diagnostics["noise_kl"]
+    far = not compute_losses(case, points)[0] <= 50 + 10 * points.diagnostics["noise_kl"]
     trusted = bool(points.diagnostics["trusted"])
     assert not (far and trusted)
     return trusted
@@ -109,9 +109,9 @@ def test_release_is_not_trusted_if_clipping_leaves_only_directions(seed: int) ->
     plan = _plan("dp-psvi", case, 2.0, 40, iterations=300)
     shrunk, points = _release_with_old_clip(case, plan), _release(case, plan)
     assert shrunk.diagnostics["final_clip"] < 0.1 < points.diagnostics["final_clip"]
-    assert losses(case, shrunk)[0] > 50 + 10 * shrunk.diagnostics["noise_kl"]
+    assert compute_losses(case, shrunk)[0] > 50 + 10 * shrunk.diagnostics["noise_kl"]
     assert not shrunk.diagnostics["trusted"]
-    kl, prior = losses(case, points)
+    kl, prior = compute_losses(case, points)
     assert kl < 0.5 * prior
 
 
@@ -121,7 +121,7 @@ def test_chaotic_descent_with_a_small_clip_is_not_trusted(seed: int) -> None:
     case = _make_case(4, seed)
     shrunk = _release_with_old_clip(case, _plan("dp-psvi", case, 2.0, 40, iterations=300))
     assert shrunk.diagnostics["final_clip"] < 0.1
-    assert losses(case, shrunk)[0] > 100
+    assert compute_losses(case, shrunk)[0] > 100
     assert not shrunk.diagnostics["trusted"]
 
 
@@ -133,9 +133,9 @@ def test_unfinished_climb_states_its_distance_and_the_last_step_covers_it(
     case = _make_case(9, 0)
     plan = _plan("dp-vi", case, 0.05, iterations=iterations, learning_rate=rate)
     points = _release(case, plan)
-    monkeypatch.setattr(release, "last_step", lambda *_: (np.zeros(10), 0.0))
+    monkeypatch.setattr(release, "compute_last_step", lambda *_: (np.zeros(10), 0.0))
     before = _release(case, plan)
-    kl, kl_before = losses(case, points)[0], losses(case, before)[0]
+    kl, kl_before = compute_losses(case, points)[0], compute_losses(case, before)[0]
     assert 0.5 < before.diagnostics["noise_kl"] / kl_before < 2
     assert kl < 0.5 * kl_before
     assert kl < 2 * points.diagnostics["noise_kl"]
@@ -150,8 +150,8 @@ def test_last_step_that_is_noise_is_not_taken(monkeypatch: pytest.MonkeyPatch) -
     nats = list[float]()
     for share in (None, 0.0):
         if share is not None:
-            monkeypatch.setattr(release, "last_step", lambda *_: (np.zeros(10), 0.0))
+            monkeypatch.setattr(release, "compute_last_step", lambda *_: (np.zeros(10), 0.0))
         cases = [Case(features=9, rows=5000, slots=5000, seed=seed) for seed in range(8)]
-        runs = [losses(case, _release(case, _plan("dp-vi", case, 8.0)))[0] for case in cases]
+        runs = [compute_losses(case, _release(case, _plan("dp-vi", case, 8.0)))[0] for case in cases]
         nats.append(float(np.sqrt(np.mean(np.square(runs)))))
     assert nats[0] < 1.1 * nats[1]

@@ -13,13 +13,13 @@ from app.errors import InvalidRequest
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.release import Pseudocoreset
-from app.inference.models.targets import resolves
+from app.inference.models.targets import is_resolved
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.registry import method
+from app.inference.registry import find_method
 from app.inference.runner import run
-from support.divergence import divergence
+from support.divergence import compute_divergence
 from support.surrogate_tables import Drawn
 from support.table import Table
 from tests.inference.populations import posterior
@@ -51,10 +51,10 @@ def _table(lower: float, upper: float) -> Table:
 
 
 def _release(name: str, spec: ModelSpec, declared: DeclaredFacts, source: Table) -> Pseudocoreset:
-    chosen = method(name)
+    chosen = find_method(name)
     mechanism = Mechanism(0.5, 1.0, STEPS[name]) if name in STEPS else None
     plan = chosen.plan(PlanRequest(name, 12, spec, {}, mechanism, None if mechanism else 2.0), declared)
-    model, sampling = problem_for(spec, declared).model, np.random.Generator(ChaCha(key=0))
+    model, sampling = make_problem(spec, declared).model, np.random.Generator(ChaCha(key=0))
     oracle = ClippedGaussianOracle(model, plan, declared, source, noise=Drawn(0), sampling=sampling)
     return run(plan, declared, oracle, np.random.default_rng(0), lambda _: None)
 
@@ -70,10 +70,10 @@ def _measure_divergence(
         scale = None if noise_scale is None else noise_scale * half
         spec = ModelSpec(family, ("a", "b"), target, noise_scale=scale)
         declared, source = _declared(least, most), _table(least, most)
-        points, problem = _release(name, spec, declared, source), problem_for(spec, declared)
+        points, problem = _release(name, spec, declared, source), make_problem(spec, declared)
         y = np.zeros(len(points.u)) if points.y is None else problem.design.encode_targets(points.y)
         results.append(posterior(problem, points.u, y, points.weight))
-    return divergence(*results)
+    return compute_divergence(*results)
 
 
 @pytest.mark.slow
@@ -100,16 +100,16 @@ def test_release_of_shifted_features_is_that_of_coordinates(name: str, bounds: t
 )
 def test_any_shift_and_scale_gives_the_same_posterior(center: float, width: float, name: str, family: str) -> None:
     lower, upper = center - width / 2, center + width / 2
-    if resolves(lower, upper):
+    if is_resolved(lower, upper):
         assert _measure_divergence(name, family, lower, upper) < NEARLY
     elif family == "linear-regression" and lower < upper:
         with pytest.raises(InvalidRequest):
-            problem_for(ModelSpec(family, ("a",), "y"), _declared(lower, upper))
+            make_problem(ModelSpec(family, ("a",), "y"), _declared(lower, upper))
 
 
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 def test_encoded_targets_are_centred_in_double_precision(bounds: tuple[float, float]) -> None:
-    design = problem_for(ModelSpec("linear-regression", ("a", "b"), "y"), _declared(*bounds)).design
+    design = make_problem(ModelSpec("linear-regression", ("a", "b"), "y"), _declared(*bounds)).design
     _, y, present = design.encode(_table(*bounds).gather(np.arange(SLOTS)))
     assert present.all()
     np.testing.assert_allclose(y, _coordinates()[:, 2], atol=1e-6)
@@ -119,7 +119,7 @@ def test_encoded_targets_are_centred_in_double_precision(bounds: tuple[float, fl
 def test_released_targets_return_to_the_units_of_the_table(bounds: tuple[float, float]) -> None:
     facts = replace(_declared(*bounds), sensitivity="public")
     spec, source = ModelSpec("linear-regression", ("a", "b"), "y"), _table(*bounds)
-    chosen = method("uniform")
+    chosen = find_method("uniform")
     plan = chosen.plan(PlanRequest("uniform", 9, spec), facts)
     released = chosen.build(plan, facts, source, np.random.default_rng(0)).y  # type: ignore[attr-defined]
     nearest = np.abs(released[:, None] - source.columns["y"]).min(axis=1)
@@ -130,7 +130,7 @@ def test_large_integers_are_distinguished() -> None:
     """Integers up to 2^53 in magnitude are distinguished, for every width of the bounds."""
     most = 2.0**53 - 1
     facts = replace(_declared(0, 1), columns=(Column("k", "integer", most - 8, most), Column("y", "binary")))
-    design = problem_for(ModelSpec("logistic-regression", ("k",), "y"), facts).design
+    design = make_problem(ModelSpec("logistic-regression", ("k",), "y"), facts).design
     table = Table({"k": most - np.arange(9.0), "y": np.zeros(9), "_present": np.ones(9, dtype=np.uint8)})
     results = design.encode(table.gather(np.arange(9)))[0]
     np.testing.assert_array_equal(results[:, 0], 1 - np.arange(9) / 4)

@@ -8,12 +8,12 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 
 from app.queue import INGEST_CONTENT, RUN_JOB, SUM_PARTITION, TASKS_QUEUE
-from app.queue.sender import CeleryQueue, celery_settings
+from app.queue.sender import CeleryQueue, make_celery_settings
 
 
 def _receive(data_dir: Path, count: int) -> list[tuple[str, object]]:
     celery = Celery("receiver", set_as_current=False, fixups=[])
-    celery.conf.update(celery_settings("filesystem://", data_dir))
+    celery.conf.update(make_celery_settings("filesystem://", data_dir))
     received: list[tuple[str, object]] = []
     with celery.connection_for_read() as connection, connection.SimpleQueue(TASKS_QUEUE) as queue:
         for _ in range(count):
@@ -56,7 +56,7 @@ def test_a_file_that_is_no_message_is_skipped(tmp_path: Path) -> None:
 
 
 def test_only_the_user_may_open_the_brokers_folders(tmp_path: Path) -> None:
-    celery_settings("filesystem://", tmp_path)
+    make_celery_settings("filesystem://", tmp_path)
     folders = [tmp_path / "broker", *(tmp_path / "broker").iterdir()]
     assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o700}
 
@@ -95,7 +95,7 @@ def test_a_broker_that_does_not_answer_costs_only_a_warning(
 
 def test_only_json_is_accepted_and_no_result_is_kept(tmp_path: Path) -> None:
     """W3: no result backend, no pickles, no remote control."""
-    settings = celery_settings("redis://127.0.0.1/0", tmp_path)
+    settings = make_celery_settings("redis://127.0.0.1/0", tmp_path)
     assert settings["accept_content"] == ["json"]
     assert settings["result_backend"] is None
     assert settings["task_ignore_result"] is True

@@ -10,9 +10,9 @@ from app.releases.http.negotiation import (
     Slice,
     Unsatisfiable,
     choose,
+    choose_range,
     is_not_modified,
     precondition_holds,
-    requested_range,
 )
 
 ETAG = '"abc"'
@@ -99,26 +99,26 @@ def test_preconditions_compare_strongly(header: str | None, holds: bool) -> None
     ],
 )
 def test_single_ranges_are_served_and_others_ignored(header: str | None, expected: Slice | None) -> None:
-    assert requested_range(header, None, ETAG, 10) == expected
+    assert choose_range(header, None, ETAG, 10) == expected
 
 
 @pytest.mark.parametrize("header", ["bytes=10-", "bytes=10-12", "bytes=-0"])
 def test_a_range_without_a_byte_is_unsatisfiable(header: str) -> None:
     with pytest.raises(Unsatisfiable):
-        requested_range(header, None, ETAG, 10)
+        choose_range(header, None, ETAG, 10)
 
 
 def test_a_range_for_another_representation_is_ignored() -> None:
-    assert requested_range("bytes=0-1", ETAG, ETAG, 10) == Slice(0, 1)
+    assert choose_range("bytes=0-1", ETAG, ETAG, 10) == Slice(0, 1)
     for other in ('"xyz"', f"W/{ETAG}", "Wed, 21 Oct 2015 07:28:00 GMT"):
-        assert requested_range("bytes=0-1", other, ETAG, 10) is None
+        assert choose_range("bytes=0-1", other, ETAG, 10) is None
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(1, 30))
 def test_a_range_equals_python_slicing(first: int, last: int, length: int) -> None:
     content = bytes(range(length))
     try:
-        part = requested_range(f"bytes={first}-{last}", None, ETAG, length)
+        part = choose_range(f"bytes={first}-{last}", None, ETAG, length)
     except Unsatisfiable:
         assert content[first : last + 1] == b""
         return

@@ -13,7 +13,14 @@ from app.errors import Internal
 from app.inference.core import reasons
 from app.inference.core.release import CALIBRATED, Grade, Posterior, Pseudocoreset, judge
 from app.privacy.relation import IN_WORDS
-from app.releases.statement import CONDITIONS, MOST_STATED, NOISE_IN_WORDS, plain, posterior_json, reliability_json
+from app.releases.statement import (
+    CONDITIONS,
+    MOST_STATED,
+    NOISE_IN_WORDS,
+    make_plain,
+    make_posterior_json,
+    make_reliability_json,
+)
 
 LONGEST_SENTENCE = 25
 """In words."""
@@ -33,14 +40,14 @@ LONGEST_SENTENCE = 25
     ],
 )
 def test_values_are_converted_to_plain_json(value: Any, expected: Any) -> None:
-    assert plain(value) == expected
-    assert json.loads(rfc8785.dumps(plain(value))) == expected
+    assert make_plain(value) == expected
+    assert json.loads(rfc8785.dumps(make_plain(value))) == expected
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, Fraction(1, 3), object(), {1, 2}, [math.nan]])
 def test_a_value_that_json_cannot_represent_is_refused(value: Any) -> None:
     with pytest.raises(Internal):
-        plain(value)
+        make_plain(value)
 
 
 @pytest.mark.parametrize("words", [CONDITIONS, IN_WORDS, NOISE_IN_WORDS])
@@ -62,7 +69,7 @@ def _points(**fields: Any) -> Pseudocoreset:
 
 def test_reliability_is_stated_with_codes_and_words() -> None:
     found = judge([(reasons.FEW_ROWS, Grade.NOT_USABLE), (reasons.MISFIT, Grade.CENTRE_ONLY)])
-    stated = reliability_json(_points(diagnostics={"trusted": False}, reliability=found))
+    stated = make_reliability_json(_points(diagnostics={"trusted": False}, reliability=found))
     assert stated == {
         "reliability": {
             "grade": "not-usable",
@@ -73,14 +80,14 @@ def test_reliability_is_stated_with_codes_and_words() -> None:
         }
     }
     assert json.loads(rfc8785.dumps(stated)) == stated
-    assert reliability_json(_points()) == {}
+    assert make_reliability_json(_points()) == {}
 
 
 @pytest.mark.parametrize("trusted", [False, None, 1])
 def test_trusted_that_contradicts_the_grade_is_refused(trusted: object) -> None:
     points = _points(diagnostics={"trusted": trusted}, doubt=np.zeros((1, 1)), reliability=CALIBRATED)
     with pytest.raises(Internal):
-        reliability_json(points)
+        make_reliability_json(points)
 
 
 def test_a_large_covariance_is_in_the_belief_only() -> None:
@@ -88,7 +95,7 @@ def test_a_large_covariance_is_in_the_belief_only() -> None:
 
     def stated(size: int, covariance: Any) -> dict[str, Any]:
         names = tuple(f"x{index}" for index in range(size))
-        return posterior_json(_points(posterior=Posterior(names, np.zeros(size), covariance)))
+        return make_posterior_json(_points(posterior=Posterior(names, np.zeros(size), covariance)))
 
     assert set(stated(MOST_STATED, np.eye(MOST_STATED))) == {"posterior"}
     assert stated(MOST_STATED + 1, np.eye(MOST_STATED + 1)) == {}

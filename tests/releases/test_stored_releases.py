@@ -16,7 +16,7 @@ from corevault.replies.key import SigningKey
 from corevault.replies.release import Certificate, Points, Release
 
 from app.inference.core import plan_json
-from app.inference.registry import private_method
+from app.inference.registry import find_private_method
 
 STORED: dict[str, Any] = json.loads(Path(__file__).with_name("stored_releases.json").read_text())
 RELEASES = pytest.mark.parametrize("stored", STORED["releases"], ids=lambda stored: stored["release"]["method"])
@@ -74,4 +74,4 @@ def test_an_altered_copy_of_a_stored_release_is_refused(stored: dict[str, Any]) 
 def test_a_stored_plan_is_read_and_written_unchanged(stored: dict[str, Any]) -> None:
     plan = plan_json.from_json(stored["plan"])
     assert json.loads(json.dumps(plan_json.to_json(plan))) == stored["plan"]
-    assert plan.method == private_method(plan.method).id
+    assert plan.method == find_private_method(plan.method).id

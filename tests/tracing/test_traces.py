@@ -96,8 +96,8 @@ def test_without_the_extra_an_endpoint_is_refused(database: Database, monkeypatc
 
     monkeypatch.setattr(builtins, "__import__", without)
     tracing.configure(None, "test")
-    with tracing.span("a", parent="00-x", job_id="job_1") as opened:
+    with tracing.open_span("a", parent="00-x", job_id="job_1") as opened:
         opened.set_attributes(status=200)
-    assert tracing.context() is None
+    assert tracing.find_context() is None
     with pytest.raises(tracing.NotInstalled):
         tracing.configure("http://127.0.0.1:4318", "test")

@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 from nacl.public import PrivateKey, SealedBox
 
 from app.vault import envelope
-from app.vault.envelope import content_context, key_context, new_key, open_chunk, seal_chunk, unwrap_key, wrap_key
+from app.vault.envelope import (
+    generate_key,
+    make_content_context,
+    make_key_context,
+    open_chunk,
+    seal_chunk,
+    unwrap_key,
+    wrap_key,
+)
 from app.vault.errors import VaultError
 
 KEY = bytes(range(32))
@@ -46,13 +54,13 @@ def test_every_bit_of_a_chunk_is_authenticated() -> None:
 
 
 def test_wrapped_key_opens_only_with_its_key_and_context() -> None:
-    key, under, context = new_key(), new_key(), content_context("ds_1", 2)
+    key, under, context = generate_key(), generate_key(), make_content_context("ds_1", 2)
     wrapped = wrap_key(key, under, context)
     assert unwrap_key(wrapped, under, context) == key
     assert key not in wrapped
     assert wrap_key(key, under, context) != wrapped
-    others = [(wrapped, new_key(), context), (wrapped[:-1], under, context), (b"", under, context)]
-    others += [(wrapped, under, content_context(*place)) for place in (("ds_1", 3), ("ds_2", 2))]
+    others = [(wrapped, generate_key(), context), (wrapped[:-1], under, context), (b"", under, context)]
+    others += [(wrapped, under, make_content_context(*place)) for place in (("ds_1", 3), ("ds_2", 2))]
     for sealed, other_key, other_context in others:
         with pytest.raises(VaultError):
             unwrap_key(sealed, other_key, other_context)
@@ -62,6 +70,6 @@ def test_box_contains_the_context_of_its_purpose(sealing_key: bytes, opening_sec
     box = envelope.seal_new_dataset_key("ds_1", sealing_key)
     assert len(box) == envelope.BOX_BYTES
     content = SealedBox(PrivateKey(opening_secret)).decrypt(box)
-    assert content[32:] == key_context("dataset", "ds_1")
-    contexts = {key_context(*parts) for parts in [("dataset", "ds_1"), ("upload", "ds_1"), ("datasetd", "s_1")]}
+    assert content[32:] == make_key_context("dataset", "ds_1")
+    contexts = {make_key_context(*parts) for parts in [("dataset", "ds_1"), ("upload", "ds_1"), ("datasetd", "s_1")]}
     assert len(contexts) == 3

@@ -9,7 +9,7 @@ import pytest
 
 from app.errors import DependencyUnavailable
 from app.vault.local_store import LocalStore
-from app.vault.stores import below, open_store
+from app.vault.stores import make_folder_url, open_store
 
 
 def files(store_root: Path) -> list[Path]:
@@ -88,7 +88,7 @@ def test_a_url_opens_the_same_objects(store: LocalStore, tmp_path: Path) -> None
         assert file.read() == b"x"
     odd = tmp_path / "a b%c"
     assert open_store(odd.as_uri()).url == odd.as_uri()
-    assert below(odd.as_uri(), "vault") == (odd / "vault").as_uri()
+    assert make_folder_url(odd.as_uri(), "vault") == (odd / "vault").as_uri()
 
 
 def test_errors_of_the_disk_do_not_show_system_messages(tmp_path: Path) -> None:

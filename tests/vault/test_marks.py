@@ -6,7 +6,7 @@ import pytest
 
 from app.errors import DependencyUnavailable
 from app.vault.errors import ObjectMissing, VaultError
-from app.vault.marks import LocalMarks, MarkName, Marks, newest, newest_each, open_marks
+from app.vault.marks import LocalMarks, MarkName, Marks, find_newest, find_newest_each, open_marks
 
 
 @pytest.fixture
@@ -30,14 +30,14 @@ def test_newest_mark_of_each_account_stays(marks: Marks) -> None:
         marks.put(name(account, sequence), f"{account} {sequence}".encode())
     assert marks.names() == {name("acc_1", 3), name("acc_2", 10)}
     assert marks.read(name("acc_1", 3)) == b"acc_1 3"
-    assert newest(marks.names()) == name("acc_2", 10)
+    assert find_newest(marks.names()) == name("acc_2", 10)
 
 
 def test_late_writer_does_not_replace_a_newer_mark(marks: Marks) -> None:
     """Of two workers, the slower one writes the older mark last."""
     marks.put(name("acc_1", 7), b"new")
     marks.put(name("acc_1", 5), b"late")
-    assert newest_each(marks.names()) == [name("acc_1", 7)]
+    assert find_newest_each(marks.names()) == [name("acc_1", 7)]
     assert marks.read(name("acc_1", 7)) == b"new"
 
 

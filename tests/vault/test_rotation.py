@@ -8,9 +8,9 @@ import pytest
 from nacl.public import PrivateKey
 
 from app.vault import rotation
-from app.vault.envelope import new_key, seal_new_dataset_key
+from app.vault.envelope import generate_key, seal_new_dataset_key
 from app.vault.errors import VaultError
-from app.vault.escrow import new_escrow_key, restore_keys, seal_keys
+from app.vault.escrow import create_escrow_key, restore_keys, seal_keys
 from app.vault.keys import create_keys, load_api_keys, load_worker_keys, replace_key, share_api_keys
 from app.vault.rotation import USES, Use, destroy_retired_opening, rotate
 from app.vault.signing import Signer
@@ -127,7 +127,7 @@ def test_escrow_restores_all_keys(tmp_path: Path) -> None:
     create_keys(keys)
     for use in USES:
         rotate(keys, use)
-    public = new_escrow_key(tmp_path / "escrow.key")
+    public = create_escrow_key(tmp_path / "escrow.key")
     sealed = seal_keys(keys, public)
     assert not any(text.strip().encode() in sealed for text in contents(keys).values())
     assert restore_keys(sealed, tmp_path / "escrow.key", restored) == len(contents(keys))
@@ -140,19 +140,19 @@ def test_escrow_never_overwrites_a_key(tmp_path: Path) -> None:
     create_keys(tmp_path / "keys")
     create_keys(tmp_path / "others")
     before = contents(tmp_path / "others")
-    sealed = seal_keys(tmp_path / "keys", new_escrow_key(tmp_path / "escrow.key"))
+    sealed = seal_keys(tmp_path / "keys", create_escrow_key(tmp_path / "escrow.key"))
     with pytest.raises(VaultError, match="differs"):
         restore_keys(sealed, tmp_path / "escrow.key", tmp_path / "others")
     assert contents(tmp_path / "others") == before
     with pytest.raises(VaultError):
-        new_escrow_key(tmp_path / "escrow.key")
+        create_escrow_key(tmp_path / "escrow.key")
 
 
 def test_escrow_opens_only_with_its_key(tmp_path: Path) -> None:
     create_keys(tmp_path / "keys")
-    sealed = seal_keys(tmp_path / "keys", new_escrow_key(tmp_path / "escrow.key"))
-    new_escrow_key(tmp_path / "another.key")
-    for data, key in ((sealed, "another.key"), (sealed[:-1], "escrow.key"), (new_key(), "escrow.key")):
+    sealed = seal_keys(tmp_path / "keys", create_escrow_key(tmp_path / "escrow.key"))
+    create_escrow_key(tmp_path / "another.key")
+    for data, key in ((sealed, "another.key"), (sealed[:-1], "escrow.key"), (generate_key(), "escrow.key")):
         with pytest.raises(VaultError):
             restore_keys(data, tmp_path / key, tmp_path / "restored")
     assert not (tmp_path / "restored").exists()

@@ -13,10 +13,10 @@ import pytest
 
 from app.errors import DependencyUnavailable
 from app.vault import s3_keys
-from app.vault.store import ObjectStore, new_name
+from app.vault.store import ObjectStore, draw_name
 from app.vault.stores import open_store
 
-NAME = new_name()
+NAME = draw_name()
 CALLS = {
     "open": lambda store: store.open(NAME),
     "publish": lambda store: store.create().publish(),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.vault.envelope import CHUNK_BYTES, HEADER, HEADER_BYTES, MAGIC_WITH_BOX, SEALED_CHUNK_BYTES, seal_chunk
 from app.vault.errors import VaultError
-from app.vault.reader import SealedReader, box_within
+from app.vault.reader import SealedReader, read_box
 
 KEY = bytes(range(32))
 PLAINTEXT = random.Random(1).randbytes(3 * CHUNK_BYTES + 1000)
@@ -105,10 +105,10 @@ def test_every_flipped_bit_is_refused(position: int) -> None:
 @pytest.mark.parametrize("content", [b"", b"CVU1", HEADER[:-1], b"PAR1" + bytes(HEADER_BYTES)])
 def test_file_that_is_no_sealed_upload_is_refused(content: bytes) -> None:
     with pytest.raises(VaultError):
-        box_within(io.BytesIO(content))
+        read_box(io.BytesIO(content))
 
 
 def test_only_older_uploads_contain_their_key() -> None:
     older = MAGIC_WITH_BOX + random.Random(2).randbytes(HEADER_BYTES - len(MAGIC_WITH_BOX))
-    assert box_within(io.BytesIO(older)) == older.removeprefix(MAGIC_WITH_BOX)
-    assert box_within(io.BytesIO(HEADER)) is None
+    assert read_box(io.BytesIO(older)) == older.removeprefix(MAGIC_WITH_BOX)
+    assert read_box(io.BytesIO(HEADER)) is None

@@ -4,7 +4,7 @@ import pytest
 
 from app.vault.errors import VaultError
 from app.vault.s3_store import S3Store
-from app.vault.stores import below, open_store
+from app.vault.stores import make_folder_url, open_store
 
 S3 = "s3://bucket/pre/fix?endpoint=http://127.0.0.1:9&region=eu-west-1"
 
@@ -45,4 +45,4 @@ def test_an_s3_url_opens_without_a_request() -> None:
     ],
 )
 def test_the_url_of_a_folder_keeps_the_parameters(url: str, expected: str) -> None:
-    assert below(url, "vault") == expected
+    assert make_folder_url(url, "vault") == expected

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.datasets.facts import declared_facts
+from app.datasets.facts import make_declared_facts
 from app.inference.core.plan import ModelSpec
-from app.inference.core.problems import Problem, problem_for
+from app.inference.core.problems import Problem, make_problem
 from app.inference.private_zone.queries import PotentialSum
 from tests.factories import rows
 from tests.factories.queue import RecordingQueue
@@ -56,5 +56,5 @@ def recording_tables(reads: list[NDArray[np.int64]]) -> Any:
 
 def problem_of(house: House, owner: rows.Key) -> Problem:
     with house.database.write() as tx:
-        facts = declared_facts(rows.dataset(tx, owner.id, slots=SLOTS))
-    return problem_for(ModelSpec("logistic-regression", ("age", "hours", "sex"), "income_gt_50k"), facts)
+        facts = make_declared_facts(rows.dataset(tx, owner.id, slots=SLOTS))
+    return make_problem(ModelSpec("logistic-regression", ("age", "hours", "sex"), "income_gt_50k"), facts)

@@ -13,7 +13,7 @@ from app.inference.core.row_source import PRESENT
 from app.inference.private_zone.mechanisms import BadQuery
 from app.inference.private_zone.oracle import ClippedGaussianOracle, PlanExhausted
 from app.inference.private_zone.queries import PotentialSum
-from app.inference.registry import method
+from app.inference.registry import find_method
 from support.table import Table
 from workers.computation import EnclaveFault, GuardedOracle, compute
 
@@ -56,7 +56,7 @@ def test_plan_with_the_most_noise_is_carried_out(rounds: int) -> None:
     facts = DeclaredFacts(columns, 100, {"kind": "row"}, "private", 1e-6)
     mechanism = Mechanism(1e6, 1.0, 3 + 2 * rounds)
     request = PlanRequest(METHOD, 3, ModelSpec("logistic-regression", ("x",), "y"), mechanism=mechanism)
-    plan = method(METHOD).plan(request, facts)
+    plan = find_method(METHOD).plan(request, facts)
     rows = Table({"x": np.ones(100), "y": np.ones(100), PRESENT: np.ones(100, dtype=np.uint8)})
     _, executed = compute(plan, facts, rows, lambda _: None)
     assert executed == plan.events

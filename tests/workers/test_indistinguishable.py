@@ -182,8 +182,8 @@ def laboratory(migrated_file: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 def test_pairs_have_every_private_method_and_every_model() -> None:
     methods, families = zip(*PAIRS, strict=True)
-    assert set(methods) == {method.id for method in registry.methods() if method.private}
-    assert set(families) == TARGETS.keys() == {family.name for family in registry.families()}
+    assert set(methods) == {method.id for method in registry.list_methods() if method.private}
+    assert set(families) == TARGETS.keys() == {family.name for family in registry.list_families()}
 
 
 @pytest.mark.slow

@@ -125,7 +125,7 @@ def laboratory(migrated_file: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def test_every_private_method_is_observed() -> None:
-    assert {method for method, _ in JOBS} == {method.id for method in registry.methods() if method.private}
+    assert {method for method, _ in JOBS} == {method.id for method in registry.list_methods() if method.private}
 
 
 def test_find_differences_returns_constant_statements_that_differ() -> None:

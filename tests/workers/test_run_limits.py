@@ -43,7 +43,7 @@ def limits(declared: DeclaredFacts, scale: float = 1.0, **changes: Any) -> RunLi
     model = ModelSpec("logistic-regression", ("age", "group"), "sick")
     parameters = {"posterior_draws": options["draws"]}
     request = PlanRequest("dp-psvi", options["size"], model, parameters, mechanism)
-    return compute_run_limits(registry.method("dp-psvi").plan(request, declared), declared, scale)
+    return compute_run_limits(registry.find_method("dp-psvi").plan(request, declared), declared, scale)
 
 
 def test_limits_grow_with_rows_draws_and_iterations() -> None:
@@ -156,15 +156,15 @@ def test_limits_end_with_the_run() -> None:
     assert [resource.getrlimit(kind) for kind in kinds] == before
 
 
-@pytest.mark.parametrize("family", [family.name for family in registry.families()])
-@pytest.mark.parametrize("method", [method.id for method in registry.methods() if method.private])
+@pytest.mark.parametrize("family", [family.name for family in registry.list_families()])
+@pytest.mark.parametrize("method", [method.id for method in registry.list_methods() if method.private])
 def test_private_plan_has_finite_limits_above_the_size_of_its_rows(method: str, family: str) -> None:
     """An attempt's memory is bounded by its plan."""
     declared = facts(1_000_000)
     target = TARGETS[family]
     features = tuple(name for name in ("age", "dose") if name != target)
     request = PlanRequest(method, 30, ModelSpec(family, features, target), {}, None, 2.0)
-    plan = registry.method(method).plan(request, declared)
+    plan = registry.find_method(method).plan(request, declared)
     plan_limits = compute_run_limits(plan_json.from_json(plan_json.to_json(plan)), declared)
     assert BASE_BYTES + 4 * declared.slots < plan_limits.memory_bytes < 1 << 40
     assert BASE_SECONDS < plan_limits.seconds < 1e9

@@ -14,7 +14,7 @@ from app.inference.core.row_source import PRESENT
 from app.inference.private_zone.mechanisms import GRID
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.private_zone.queries import PotentialSum
-from app.inference.registry import method
+from app.inference.registry import find_method
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
 from support.table import Table
 from workers import computation
@@ -31,7 +31,7 @@ def _plan(event: AtomicEvent) -> MechanismPlan:
     mechanism = Mechanism(3.0, 1.0, 10)
     request = PlanRequest("dp-psvi", 3, ModelSpec("logistic-regression", ("x",), "y"), mechanism=mechanism)
     queries = (PlannedQuery("potential_sum", LENGTH, event, COUNT),)
-    return replace(method("dp-psvi").plan(request, FACTS), queries=queries)
+    return replace(find_method("dp-psvi").plan(request, FACTS), queries=queries)
 
 
 def _answers(plan: MechanismPlan) -> Iterator[Array64]:

@@ -7,7 +7,7 @@ from workers.enclave.ingest_limits import Limits
 from workers.enclave.ingest_parent import Failed, Ingested, Outcome, Rejected, Upload, ingest
 from workers.enclave.keys import OpeningKey
 from workers.enclave.table import StoredTable, open_table
-from workers.enclave.table_format import Layout, layout
+from workers.enclave.table_format import Layout, make_layout
 
 __all__ = [
     "Failed",
@@ -20,6 +20,6 @@ __all__ = [
     "StoredTable",
     "Upload",
     "ingest",
-    "layout",
+    "make_layout",
     "open_table",
 ]

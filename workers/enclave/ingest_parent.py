@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from app.inference.core.facts import DeclaredFacts
-from app.vault.envelope import SealedPart, declared_context, new_key, wrap_key
-from app.vault.reader import box_within, plaintext_size
-from app.vault.store import ObjectStore, new_name
+from app.vault.envelope import SealedPart, generate_key, make_declared_context, wrap_key
+from app.vault.reader import compute_plaintext_size, read_box
+from app.vault.store import ObjectStore, draw_name
 from app.vault.wrapped_keys import WrappedKeys
 from workers.enclave.faults import MOST_NAMES, NAMING, REASONS, Reason, make_printable
 from workers.enclave.ingest_limits import Limits
@@ -104,7 +104,7 @@ def ingest(
         vault_url=vault.url,
         parts=parts,
         media_type=upload.media_type,
-        table_object=new_name(),
+        table_object=draw_name(),
         dataset_id=upload.dataset_id,
         version=upload.version,
         columns=facts.columns,
@@ -115,10 +115,10 @@ def ingest(
         rows=limits.rows,
         decoded_bytes=limits.decoded_bytes,
         expected_sha256=None if box is None else opening_key.digest(box, upload.content_id),
-        content_key=new_key(),
+        content_key=generate_key(),
         fingerprint_key=opening_key.fingerprint_key(upload.owner_id),
     )
-    context = declared_context(upload.dataset_id, upload.version, upload.facts_digest)
+    context = make_declared_context(upload.dataset_id, upload.version, upload.facts_digest)
     wrapped = wrap_key(instructions.content_key, dataset_key, context)
     return _carry_out(vault, instructions, wrapped, limits.timeout_seconds(cpu_seconds))
 
@@ -126,8 +126,8 @@ def ingest(
 def _open(incoming: ObjectStore, keys: WrappedKeys, opening_key: OpeningKey, part: SealedPart) -> Part:
     """Open a part for the child, which does not get the opening key."""
     with incoming.open(part.object_name) as sealed:
-        key = opening_key.upload_key(box_within(sealed) or keys.part_box(part.object_name), part.bound_to)
-        return Part(part.object_name, part.bound_to, plaintext_size(sealed.seek(0, os.SEEK_END)), key)
+        key = opening_key.upload_key(read_box(sealed) or keys.part_box(part.object_name), part.bound_to)
+        return Part(part.object_name, part.bound_to, compute_plaintext_size(sealed.seek(0, os.SEEK_END)), key)
 
 
 def _carry_out(vault: ObjectStore, instructions: Instructions, wrapped_key: bytes, timeout_seconds: float) -> Outcome:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from app.inference.core.facts import Column
-from workers.enclave.table_format import Layout, layout
+from workers.enclave.table_format import Layout, make_layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Instructions:
 
     @property
     def layout(self) -> Layout:
-        return layout(self.columns, self.slots, self.unit)
+        return make_layout(self.columns, self.slots, self.unit)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), default=lambda key: base64.b64encode(key).decode("ascii"))

@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, SealedBox
 
-from app.vault.envelope import CONTEXT_BYTES, KEY_BYTES, dataset_context, derived_key, digest_context, upload_context
+from app.vault.envelope import (
+    CONTEXT_BYTES,
+    KEY_BYTES,
+    derive_key,
+    make_dataset_context,
+    make_digest_context,
+    make_upload_context,
+)
 from app.vault.errors import VaultError
 
 
@@ -21,8 +28,8 @@ class OpeningKey:
 
     def __init__(self, secret: bytes, retired: Iterable[bytes] = (), fingerprints: bytes | None = None) -> None:
         self._boxes = [SealedBox(PrivateKey(each)) for each in (secret, *retired)]
-        self._fingerprints = fingerprints or derived_key(secret, b"fingerprints")
-        self._attempts = derived_key(secret, b"attempts")
+        self._fingerprints = fingerprints or derive_key(secret, b"fingerprints")
+        self._attempts = derive_key(secret, b"attempts")
 
     def upload_key(self, box: bytes, upload_id: str) -> bytes:
         """Open the box with the key of an upload.
@@ -30,18 +37,18 @@ class OpeningKey:
         Raises:
             VaultError: for an altered box, a box sealed to another key, or the box of another upload or purpose.
         """
-        return self._open(box, upload_context(upload_id))
+        return self._open(box, make_upload_context(upload_id))
 
     def digest(self, box: bytes, content_id: str) -> bytes:
         """Open the box with the announced SHA-256 digest of a content; raises as :meth:`upload_key`."""
-        return self._open(box, digest_context(content_id))
+        return self._open(box, make_digest_context(content_id))
 
     def dataset_key(self, box: bytes, dataset_id: str, *, public: bool = False) -> bytes:
         """Open the box with the key of a dataset; raises as :meth:`upload_key`.
 
         It also raises if a private dataset is marked as public.
         """
-        return self._open(box, dataset_context(dataset_id, public=public))
+        return self._open(box, make_dataset_context(dataset_id, public=public))
 
     def opens_without_retired(self, box: bytes) -> bool:
         """Whether the current key opens the box."""

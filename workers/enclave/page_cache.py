@@ -28,7 +28,7 @@ class DropBehind:
         self._handle: int | None = None
         with suppress(OSError):  # a file in memory, or one on a server
             handle = source.fileno()
-            if os.fstat(handle).st_size > memory_bytes() // _SHARE_OF_MEMORY:
+            if os.fstat(handle).st_size > read_memory_bytes() // _SHARE_OF_MEMORY:
                 self._handle = handle
 
     def drop(self, begin: int, end: int) -> None:
@@ -42,6 +42,6 @@ class DropBehind:
                 os.posix_fadvise(self._handle, first, end - first, os.POSIX_FADV_DONTNEED)
 
 
-def memory_bytes() -> int:
+def read_memory_bytes() -> int:
     """Return the size of the machine's memory."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import BinaryIO, NamedTuple, Self
 
 from app.errors import DependencyUnavailable
-from app.vault.envelope import new_key, open_chunk, seal_chunk
+from app.vault.envelope import generate_key, open_chunk, seal_chunk
 
 _NAME = "scratch"
 
@@ -31,7 +31,7 @@ class Scratch:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._key = new_key()
+        self._key = generate_key()
         self._count = 0
         self._size = 0
         self._buckets: defaultdict[int, list[_Piece]] = defaultdict(list)

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from app import crashpoints
 from app.errors import DependencyUnavailable
 from app.inference.core.row_source import PRESENT
-from app.vault.envelope import content_context, declared_context, unwrap_key
+from app.vault.envelope import make_content_context, make_declared_context, unwrap_key
 from app.vault.errors import VaultError
 from app.vault.store import Expecting, ObjectStore
 from workers.enclave.keys import OpeningKey
 from workers.enclave.page_cache import DropBehind
-from workers.enclave.table_format import Layout, TableKeys, stored_schema
+from workers.enclave.table_format import Layout, TableKeys, make_stored_schema
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -63,7 +63,7 @@ class StoredTable:
             self._file = pq.ParquetFile(
                 _open_native(source), decryption_properties=keys.decryption(), pre_buffer=False, buffer_size=_READ_BYTES
             )
-            is_genuine = self._file.schema_arrow.equals(stored_schema(layout.columns))
+            is_genuine = self._file.schema_arrow.equals(make_stored_schema(layout.columns))
         if not is_genuine or self._file.metadata.num_rows != layout.rows:
             raise VaultError
 
@@ -178,8 +178,8 @@ def open_table(
         DependencyUnavailable: the store cannot be reached.
     """
     dataset_key = opening_key.dataset_key(dataset_box, dataset_id, public=public)
-    context = declared_context(dataset_id, version, facts_digest)
-    content_key = _unwrap_content_key(wrapped_key, dataset_key, context, content_context(dataset_id, version))
+    context = make_declared_context(dataset_id, version, facts_digest)
+    content_key = _unwrap_content_key(wrapped_key, dataset_key, context, make_content_context(dataset_id, version))
     source = store.open(name)
     try:
         return StoredTable(source, TableKeys(content_key, dataset_id, version), layout, needed)

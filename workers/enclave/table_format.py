@@ -15,7 +15,7 @@ import pyarrow.parquet.encryption as pe
 
 from app.inference.core.facts import Column
 from app.inference.core.row_source import PRESENT
-from app.vault.envelope import content_context
+from app.vault.envelope import make_content_context
 from workers.enclave.cells import STORED_TYPES
 
 GROUP_ROWS = 65_536
@@ -38,10 +38,10 @@ class Layout:
     @property
     def group_slots(self) -> int:
         """The number of slots of a row group; no group splits a slot."""
-        return max(1, group_rows(len(self.columns)) // self.rows_per_slot)
+        return max(1, compute_group_rows(len(self.columns)) // self.rows_per_slot)
 
 
-def layout(columns: Sequence[Column], slots: int, unit: Mapping[str, Any]) -> Layout:
+def make_layout(columns: Sequence[Column], slots: int, unit: Mapping[str, Any]) -> Layout:
     """Make the layout of a table.
 
     Args:
@@ -72,7 +72,7 @@ class TableKeys:
 
     @property
     def associated(self) -> bytes:
-        return content_context(self.dataset_id, self.version)
+        return make_content_context(self.dataset_id, self.version)
 
     def encryption(self) -> Any:
         """Encrypt the footer and every column with AES-256-GCM; the file does not contain the associated data."""
@@ -82,13 +82,13 @@ class TableKeys:
         return pe.create_decryption_properties(self.content_key, aad_prefix=self.associated)
 
 
-def stored_schema(columns: Sequence[Column]) -> pa.Schema:
+def make_stored_schema(columns: Sequence[Column]) -> pa.Schema:
     """Make the schema of ``columns`` in their stored types, then ``present``."""
     types = [(column.name, pa.from_numpy_dtype(np.dtype(STORED_TYPES[column.type]))) for column in columns]
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in [*types, (PRESENT, pa.uint8())]])
 
 
-def group_rows(columns: int) -> int:
+def compute_group_rows(columns: int) -> int:
     """Compute the rows of a row group: 65,536, halved until a group fits into 32 MiB."""
     rows = GROUP_ROWS
     while rows > 1 and rows * 8 * (columns + 1) > GROUP_BYTES:

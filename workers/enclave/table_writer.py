@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.inference.core.row_source import PRESENT
 from app.vault.store import ObjectWriter
 from workers.enclave.cells import make_null_rows
-from workers.enclave.table_format import Layout, TableKeys, stored_schema
+from workers.enclave.table_format import Layout, TableKeys, make_stored_schema
 
 
 class _Sink(io.RawIOBase):
@@ -47,7 +47,7 @@ class TableWriter:
     def __init__(self, target: ObjectWriter, keys: TableKeys, layout: Layout) -> None:
         self._rest = layout.rows
         self._filled = 0
-        self._schema = stored_schema(layout.columns)
+        self._schema = make_stored_schema(layout.columns)
         self._group = make_null_rows(layout.columns, min(layout.slots, layout.group_slots) * layout.rows_per_slot)
         self._group_rows = len(self._group[PRESENT])
         self._writer = pq.ParquetWriter(

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.inference.core.problems import Problem, problem_for
+from app.inference.core.problems import Problem, make_problem
 from app.inference.core.query import Integers, Query
 from app.inference.core.row_source import RowSource
-from app.inference.private_zone.partition import Slots, Summation, cuts, largest_query
+from app.inference.private_zone.partition import Slots, Summation, compute_largest_query, cut_units
 from app.jobs.lifecycle import Claim
 from app.queue import SUM_PARTITION, TaskQueue
 from app.vault.store import ObjectStore
@@ -42,12 +42,16 @@ class Sharing:
     def share(self, assignment: Assignment, rows: RowSource) -> Iterator[Summation | None]:
         """Make the summation of an attempt; None if its queries are too small to split."""
         run, claim = assignment.run, assignment.claim
-        if not assignment.is_accounted or self.parts == 1 or largest_query(run.plan, run.facts) < self.least_rows:
+        if (
+            not assignment.is_accounted
+            or self.parts == 1
+            or compute_largest_query(run.plan, run.facts) < self.least_rows
+        ):
             yield None
             return
         mailbox = Mailbox(self.store, self.opening_key, claim.job_id, claim.fencing_token)
         try:
-            yield SplitSum(self, claim, mailbox, problem_for(run.plan.model, run.facts), rows)
+            yield SplitSum(self, claim, mailbox, make_problem(run.plan.model, run.facts), rows)
         finally:
             self.clear(claim.job_id, claim.fencing_token)
 
@@ -79,7 +83,7 @@ class SplitSum:
         """
         self._query += 1
         parts = min(self._sharing.parts, MOST_PARTS)
-        task = Task(query, slots, cuts(len(slots), self._rows.rows_per_slot, parts))
+        task = Task(query, slots, cut_units(len(slots), self._rows.rows_per_slot, parts))
         if task.parts == 1:
             return self._sum_part(task, 0)
         try:

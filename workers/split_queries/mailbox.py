@@ -20,7 +20,7 @@ from app.errors import DependencyUnavailable
 from app.inference.core.query import Integers, Query
 from app.inference.private_zone.partition import Slots
 from app.inference.private_zone.queries.arrays import from_arrays, to_arrays
-from app.vault.envelope import new_key, open_message, seal_message
+from app.vault.envelope import generate_key, open_message, seal_message
 from app.vault.errors import VaultError
 from app.vault.store import ObjectStore
 from workers.enclave.keys import OpeningKey
@@ -42,7 +42,7 @@ class Task:
     query: Query
     slots: Slots
     places: Sequence[int]
-    key: bytes = field(default_factory=new_key, repr=False)
+    key: bytes = field(default_factory=generate_key, repr=False)
 
     @property
     def parts(self) -> int:

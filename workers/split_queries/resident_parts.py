@@ -11,7 +11,7 @@ from app.inference.core.model import Array32
 from app.inference.core.problems import Problem
 from app.inference.core.query import Integers, Query
 from app.inference.core.row_source import RowSource
-from app.inference.private_zone.partition import Slots, gather, partial_sum
+from app.inference.private_zone.partition import Slots, compute_partial_sum, gather
 from app.inference.private_zone.rows import RESIDENT_BYTES
 
 Rows = tuple[Array32, NDArray[np.bool_]]
@@ -41,7 +41,7 @@ class PartSummer:
             if isinstance(units, range) and self._reserve_memory(len(units)):
                 self._rows[units] = gather(model, design, source, units)
                 return query.sum(model, *self._rows[units], self._rows_per_unit)
-            return partial_sum(query, model, design, source, units)
+            return compute_partial_sum(query, model, design, source, units)
 
     def _reserve_memory(self, units: int) -> bool:
         needed = units * self._rows_per_unit * (4 * self._problem.model.row_width + 1)

@@ -8,7 +8,7 @@ from email.message import Message
 from starlette.datastructures import Headers
 
 from app.errors import InvalidRequest, UnsupportedMediaType
-from app.http.requests.digests import sha256_of_header
+from app.http.requests.digests import parse_sha256_header
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
@@ -44,7 +44,7 @@ def parse_body_headers(headers: Headers) -> Announced:
     digests = ",".join(headers.getlist("content-digest"))
     return Announced(
         length=int(length[:20]) if length.isdecimal() else 0,
-        sha256=sha256_of_header(digests) if "content-digest" in headers else None,
+        sha256=parse_sha256_header(digests) if "content-digest" in headers else None,
     )
 
 

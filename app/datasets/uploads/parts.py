@@ -19,7 +19,7 @@ from app.datasets.uploads.models import Upload, UploadPart, name_context
 from app.db import WriteSession, now
 from app.errors import ContentTooLarge, DependencyUnavailable, DigestMismatch, OffsetMismatch, StateConflict
 from app.services import Services
-from app.vault.store import new_name
+from app.vault.store import draw_name
 from app.vault.writer import UploadWriter
 
 LEASE_SECONDS = 10.0
@@ -42,7 +42,7 @@ class Part:
     max_bytes: int
     expected: bytes | None = field(repr=False)
     is_single: bool  # the upload has this part only, and is removed with it
-    object_name: str = field(default_factory=new_name)
+    object_name: str = field(default_factory=draw_name)
     _renewed_at: float = field(default_factory=time.monotonic)
 
     def create_writer(self) -> UploadWriter:

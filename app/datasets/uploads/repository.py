@@ -26,7 +26,9 @@ def list_open_ids(session: ReadSession, owner_id: str, moment: datetime) -> Sequ
     return session.scalars(query.order_by(Upload.id.desc())).all()
 
 
-def page(session: ReadSession, dataset_id: str, moment: datetime, before: str | None, limit: int) -> Sequence[Upload]:
+def list_page(
+    session: ReadSession, dataset_id: str, moment: datetime, before: str | None, limit: int
+) -> Sequence[Upload]:
     """List open uploads to a dataset, newest first, with ids below ``before``."""
     query = select(Upload).where(Upload.dataset_id == dataset_id, *_is_open(moment))
     if before is not None:
@@ -38,18 +40,18 @@ def _is_open(moment: datetime) -> tuple[ColumnElement[bool], ...]:
     return Upload.status == "open", Upload.expires_at > moment
 
 
-def parts(session: ReadSession, content_id: str) -> Sequence[UploadPart]:
+def list_parts(session: ReadSession, content_id: str) -> Sequence[UploadPart]:
     """List the parts of a content in their order."""
     query = select(UploadPart).where(UploadPart.content_id == content_id, UploadPart.number.is_not(None))
     return session.scalars(query.order_by(UploadPart.number)).all()
 
 
-def objects(session: ReadSession, content_ids: Sequence[str], limit: int | None = None) -> Sequence[UploadPart]:
+def list_objects(session: ReadSession, content_ids: Sequence[str], limit: int | None = None) -> Sequence[UploadPart]:
     """List the objects of contents, including parts that still arrive."""
     return session.scalars(select(UploadPart).where(UploadPart.content_id.in_(content_ids)).limit(limit)).all()
 
 
-def objects_of(session: ReadSession, dataset_id: str) -> Sequence[UploadPart]:
+def list_dataset_objects(session: ReadSession, dataset_id: str) -> Sequence[UploadPart]:
     """List the objects of a dataset's contents and uploads, including ended uploads."""
     contents = select(Content.id).where(Content.dataset_id == dataset_id)
     of_uploads = select(Upload.content_id).where(Upload.dataset_id == dataset_id)
@@ -65,7 +67,7 @@ def forget(tx: WriteSession, upload_id: str) -> None:
     tx.execute(delete(Upload).where(Upload.id == upload_id))
 
 
-def of_dataset(session: ReadSession, dataset_id: str) -> Sequence[Upload]:
+def list_dataset_uploads(session: ReadSession, dataset_id: str) -> Sequence[Upload]:
     """List the open uploads of a dataset, including expired ones."""
     return session.scalars(select(Upload).where(Upload.dataset_id == dataset_id, Upload.status == "open")).all()
 

@@ -18,16 +18,16 @@ from app.datasets.uploads.models import Upload
 from app.datasets.uploads.parts import Part, claim
 from app.datasets.uploads.schemas import UploadBody, UploadView
 from app.datasets.uploads.tus_route import TusRoute
-from app.datasets.views import detail
-from app.http.errors.openapi import problem_responses
-from app.http.requests.digests import sha256_of_member
-from app.http.requests.idempotency import Answer, Idempotent, idempotent
-from app.http.requests.pagination import Page, Paging, page
-from app.http.requests.routing import api_router, methods_at
+from app.datasets.views import make_detail
+from app.http.errors.openapi import make_problem_responses
+from app.http.requests.digests import parse_sha256_member
+from app.http.requests.idempotency import Answer, Idempotent, answer_once
+from app.http.requests.pagination import Page, Paging, make_page
+from app.http.requests.routing import find_methods, make_router
 from app.services import Services, Shared
 from app.vault.writer import UploadWriter
 
-router = api_router(
+router = make_router(
     "/v1/datasets/{dataset_id}/uploads",
     "datasets",
     "unauthenticated",
@@ -44,7 +44,7 @@ _BODY = ("invalid_request", "content_too_large", "unsupported_media_type", "dige
 @router.options("/{upload_id}", include_in_schema=False)
 def describe_server(request: Request, services: Shared) -> Response:
     """Answer with the methods of the address and the features of tus; no upload is looked up."""
-    allowed = {"Allow": ", ".join(sorted(methods_at(request.app.routes, request.url.path)))}
+    allowed = {"Allow": ", ".join(sorted(find_methods(request.app.routes, request.url.path)))}
     return Response(status_code=204, headers=allowed | tus.describe_server(services.limits.upload_bytes))
 
 
@@ -53,7 +53,7 @@ def describe_server(request: Request, services: Shared) -> Response:
     status_code=201,
     response_model=UploadView,
     openapi_extra=documentation.CREATION,
-    responses=problem_responses(*_OWN, *_IDEMPOTENT, "content_too_large", "unsupported_media_type"),
+    responses=make_problem_responses(*_OWN, *_IDEMPOTENT, "content_too_large", "unsupported_media_type"),
 )
 def begin_upload(
     services: Shared, caller: Owner, request: Idempotent, dataset_id: str, body: UploadBody
@@ -63,29 +63,29 @@ def begin_upload(
 
         def begin() -> Answer:
             take_turn(tx, caller.id)
-            access.changeable(tx, caller, dataset_id)
+            access.lock_changeable(tx, caller, dataset_id)
             media_type = announcements.parse_media_type(body.media_type)
-            sha256 = None if body.digest is None else sha256_of_member("/digest", body.digest)
+            sha256 = None if body.digest is None else parse_sha256_member("/digest", body.digest)
             upload = service.begin(tx, services, caller, dataset_id, media_type, length=body.length, sha256=sha256)
             record(tx)
             place = f"/v1/datasets/{dataset_id}/uploads/{upload.id}"
             return Answer.of(201, _view(services, upload), {"Location": place} | tus.describe_upload(upload))
 
-        return idempotent(tx, caller.id, request, begin)
+        return answer_once(tx, caller.id, request, begin)
 
 
-@router.get("", responses=problem_responses("forbidden", "not_found"))
+@router.get("", responses=make_problem_responses("forbidden", "not_found"))
 def list_uploads(services: Shared, caller: Owner, dataset_id: str, paging: Paging) -> Page[UploadView]:
     """List the open uploads, newest first. Complete, deleted and expired uploads are not open."""
     with services.database.read() as session:
         rows = service.open_uploads(session, caller, dataset_id, paging.after_id("up"), paging.limit + 1)
-        return page(rows, paging, lambda upload: upload.id, partial(_view, services))
+        return make_page(rows, paging, lambda upload: upload.id, partial(_view, services))
 
 
 @router.get(
     "/{upload_id}",
     response_model=UploadView,
-    responses=problem_responses("forbidden", "not_found") | {200: documentation.OFFSET},
+    responses=make_problem_responses("forbidden", "not_found") | {200: documentation.OFFSET},
 )
 def read_upload(services: Shared, caller: Owner, response: Response, dataset_id: str, upload_id: str) -> UploadView:
     """Read where an upload continues; HEAD answers with the headers alone."""
@@ -99,7 +99,7 @@ def read_upload(services: Shared, caller: Owner, response: Response, dataset_id:
     "/{upload_id}",
     status_code=204,
     openapi_extra=documentation.PART,
-    responses=problem_responses(*_OWN, "offset_mismatch", *_BODY) | {204: documentation.OFFSET},
+    responses=make_problem_responses(*_OWN, "offset_mismatch", *_BODY) | {204: documentation.OFFSET},
 )
 async def send_part(request: Request, services: Shared, caller: Owner, dataset_id: str, upload_id: str) -> Response:
     """Send the next bytes. A body with another digest is refused.
@@ -132,13 +132,13 @@ def _keep_part(services: Services, caller: Caller, dataset_id: str, part: Part, 
     size = part.publish(writer)
     with services.database.write() as tx:
         check_still_valid(tx, caller.id, caller.expires_at)
-        access.changeable(tx, caller, dataset_id)
+        access.lock_changeable(tx, caller, dataset_id)
         upload = part.keep(tx, size)
         record(tx)
         return tus.describe_upload(upload)
 
 
-@router.delete("/{upload_id}", status_code=204, responses=problem_responses(*_OWN))
+@router.delete("/{upload_id}", status_code=204, responses=make_problem_responses(*_OWN))
 def end_upload(services: Shared, caller: Owner, dataset_id: str, upload_id: str) -> Response:
     """Delete an upload and all of its parts."""
     with services.database.write() as tx:
@@ -151,7 +151,7 @@ def end_upload(services: Shared, caller: Owner, dataset_id: str, upload_id: str)
     "/{upload_id}/complete",
     status_code=202,
     response_model=DatasetDetail,
-    responses=problem_responses(*_OWN, *_IDEMPOTENT, "offset_mismatch"),
+    responses=make_problem_responses(*_OWN, *_IDEMPOTENT, "offset_mismatch"),
 )
 def complete_upload(
     services: Shared, caller: Owner, request: Idempotent, dataset_id: str, upload_id: str
@@ -163,9 +163,9 @@ def complete_upload(
             dataset, upload = service.lock_upload(tx, caller, dataset_id, upload_id)
             service.complete(tx, services, dataset, upload)
             record(tx)
-            return Answer.of(202, detail(tx, services.ledger, dataset))
+            return Answer.of(202, make_detail(tx, services.ledger, dataset))
 
-        return idempotent(tx, caller.id, request, complete)
+        return answer_once(tx, caller.id, request, complete)
 
 
 def _view(services: Services, upload: Upload) -> UploadView:

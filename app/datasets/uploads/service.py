@@ -9,10 +9,10 @@ from app.datasets import repository as datasets
 from app.datasets.models import Content, Dataset
 from app.datasets.uploads import repository
 from app.datasets.uploads.models import Upload
-from app.db import ReadSession, WriteSession, new_id, now
+from app.db import ReadSession, WriteSession, generate_id, now
 from app.errors import ContentTooLarge, InvalidRequest, NotFound, OffsetMismatch, StateConflict
 from app.services import Services
-from app.vault.envelope import digest_context, seal_key
+from app.vault.envelope import make_digest_context, seal_key
 
 LIFETIME = timedelta(hours=24)
 TOO_MANY = (
@@ -37,21 +37,21 @@ def begin(
     read it (W3).
 
     Raises:
-        Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.changeable`.
+        Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.lock_changeable`.
         StateConflict: the caller has too many open uploads; the member ``uploads`` of the error lists their ids.
         ContentTooLarge: the announced length exceeds the limit.
     """
-    dataset = access.changeable(tx, caller, dataset_id)
+    dataset = access.lock_changeable(tx, caller, dataset_id)
     moment = now()
     if length is not None and length > services.limits.upload_bytes:
         raise ContentTooLarge
     open_ids = repository.list_open_ids(tx, caller.id, moment)
     if len(open_ids) >= services.limits.open_uploads:
         raise StateConflict(TOO_MANY, uploads=list(open_ids))
-    content_id = new_id("ct")
-    box = None if sha256 is None else seal_key(sha256, digest_context(content_id), services.sealing_key)
+    content_id = generate_id("ct")
+    box = None if sha256 is None else seal_key(sha256, make_digest_context(content_id), services.sealing_key)
     upload = Upload(
-        id=new_id("up"),
+        id=generate_id("up"),
         dataset_id=dataset.id,
         owner_id=caller.id,
         content_id=content_id,
@@ -105,7 +105,7 @@ def open_uploads(
         Forbidden, NotFound: as :func:`app.datasets.access.find_owned`.
     """
     access.find_owned(session, caller, dataset_id)
-    return repository.page(session, dataset_id, now(), before, limit)
+    return repository.list_page(session, dataset_id, now(), before, limit)
 
 
 def lock_upload(tx: WriteSession, caller: Caller, dataset_id: str, upload_id: str) -> tuple[Dataset, Upload]:
@@ -115,7 +115,7 @@ def lock_upload(tx: WriteSession, caller: Caller, dataset_id: str, upload_id: st
         Forbidden, NotFound: as :func:`find`.
         StateConflict: the dataset is deleted.
     """
-    dataset = access.changeable(tx, caller, dataset_id)
+    dataset = access.lock_changeable(tx, caller, dataset_id)
     return dataset, _check_alive(repository.lock(tx, upload_id), dataset_id, now())
 
 
@@ -158,7 +158,7 @@ def complete(tx: WriteSession, services: Services, dataset: Dataset, upload: Upl
     content = Content(
         id=upload.content_id,
         dataset_id=dataset.id,
-        version=datasets.next_version(tx, dataset.id),
+        version=datasets.compute_next_version(tx, dataset.id),
         status="received",
         rejection=None,
         media_type=upload.media_type,

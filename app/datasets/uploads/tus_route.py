@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Message, Scope
 
-from app.context import current
+from app.context import get_current
 from app.datasets.uploads import tus
 from app.errors import CorevaultError
 from app.http.requests.routing import Handler, Route
@@ -37,7 +37,7 @@ class TusRoute(Route):
         has_body_model = self.body_field is not None
 
         async def follow_protocol(request: Request) -> Response:
-            if (context := current()) is not None and context.method == "POST":
+            if (context := get_current()) is not None and context.method == "POST":
                 context.method = request.method
             try:
                 if request.method != "OPTIONS":

@@ -40,7 +40,7 @@ def refuse_message(scope: Scope, refusal: MessageRefused) -> None:
     scope["state"][_STATE] = refusal
 
 
-def message_refusal(scope: Scope) -> CorevaultError | None:
+def find_message_refusal(scope: Scope) -> CorevaultError | None:
     """Return why the message of ``scope`` is refused, or None."""
     refusal = scope["state"].get(_STATE)
     if isinstance(refusal, MessageRefused):

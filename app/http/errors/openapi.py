@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from app.errors import CorevaultError
 from app.http.errors.codes import MEDIA_TYPE, PROBLEMS
-from app.http.errors.problems import document
+from app.http.errors.problems import make_document
 
 _COST: Final[dict[str, Any]] = {
     "type": "object",
@@ -102,7 +102,7 @@ _EXTRA: dict[str, dict[str, Any]] = {
 }
 
 
-def problem_responses(*codes: str) -> dict[int | str, dict[str, Any]]:
+def make_problem_responses(*codes: str) -> dict[int | str, dict[str, Any]]:
     """Make the ``responses`` argument of a route or router from error codes."""
     by_status: dict[int | str, dict[str, Any]] = {}
     for code in dict.fromkeys(codes):
@@ -114,14 +114,14 @@ def problem_responses(*codes: str) -> dict[int | str, dict[str, Any]]:
                 "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}},
             },
         )
-        response["content"][MEDIA_TYPE]["examples"][code] = {"value": example(code)}
+        response["content"][MEDIA_TYPE]["examples"][code] = {"value": make_example(code)}
     return by_status
 
 
-def example(code: str) -> dict[str, Any]:
+def make_example(code: str) -> dict[str, Any]:
     """Make an example of a problem with this code."""
     declared = next(each for each in _classes(CorevaultError) if vars(each).get("code") == code)
-    return document(declared(), "req_01jd0000000000000000000000") | _EXTRA.get(code, {})
+    return make_document(declared(), "req_01jd0000000000000000000000") | _EXTRA.get(code, {})
 
 
 def _classes(root: type[CorevaultError]) -> list[type[CorevaultError]]:
@@ -152,7 +152,7 @@ def describe(app: FastAPI) -> None:
 
 
 def _response(code: str) -> dict[str, Any]:
-    (response,) = problem_responses(code).values()
+    (response,) = make_problem_responses(code).values()
     return response
 
 
@@ -174,7 +174,7 @@ def _add_caller_refusals(operation: dict[str, Any]) -> None:
 
 
 def _add_responses(operation: dict[str, Any], codes: tuple[str, ...]) -> None:
-    for status, response in problem_responses(*codes).items():
+    for status, response in make_problem_responses(*codes).items():
         operation["responses"].setdefault(str(status), response)
 
 

@@ -22,8 +22,8 @@ from app.errors import (
     UnsupportedMediaType,
 )
 from app.http.errors.codes import MEDIA_TYPE, PROBLEMS
-from app.http.errors.validation_errors import parameter_faults
-from app.http.requests.bodies import unreadable_body
+from app.http.errors.validation_errors import convert_parameter_errors
+from app.http.requests.bodies import find_body_refusal
 
 RETRY_AFTER_SECONDS: Final = 5
 
@@ -35,13 +35,13 @@ _OF_STATUS: Final[Mapping[int, type[CorevaultError]]] = {
 }
 
 
-def document(error: CorevaultError, request_id: str) -> dict[str, Any]:
+def make_document(error: CorevaultError, request_id: str) -> dict[str, Any]:
     """Make the members of the problem."""
     title = PROBLEMS[error.code][1]
     body: dict[str, Any] = {
         "type": f"urn:corevault:problem:{error.code}",
         "title": title,
-        "status": status_of(error),
+        "status": find_status(error),
         "detail": error.detail,
         "code": error.code,
         "request_id": request_id,
@@ -51,7 +51,7 @@ def document(error: CorevaultError, request_id: str) -> dict[str, Any]:
     return body | dict(error.members)
 
 
-def status_of(error: CorevaultError) -> int:
+def find_status(error: CorevaultError) -> int:
     """Return the status of the error's code.
 
     A refusal of a whole HTTP message states its status itself, as ``http_status``.
@@ -59,36 +59,36 @@ def status_of(error: CorevaultError) -> int:
     return int(getattr(error, "http_status", PROBLEMS[error.code][0]))
 
 
-def problem(error: CorevaultError, request_id: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def make_response(error: CorevaultError, request_id: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """Make the response for a domain error, with the headers that its status requires."""
-    status = status_of(error)
+    status = find_status(error)
     note_refusal(error.code)
     extra = dict(headers or {})
     if status == 401:
         extra["WWW-Authenticate"] = "Bearer"
     if status in {429, 503}:
         extra.setdefault("Retry-After", str(RETRY_AFTER_SECONDS))
-    return JSONResponse(document(error, request_id), status, {"Cache-Control": "no-store"} | extra, MEDIA_TYPE)
+    return JSONResponse(make_document(error, request_id), status, {"Cache-Control": "no-store"} | extra, MEDIA_TYPE)
 
 
-def request_id(request: Request) -> str:
+def get_request_id(request: Request) -> str:
     return str(request.state.request_id)
 
 
-async def on_domain_error(request: Request, error: Exception) -> JSONResponse:
+async def answer_domain_error(request: Request, error: Exception) -> JSONResponse:
     """Answer a domain error."""
     assert isinstance(error, CorevaultError)
-    return problem(error, request_id(request), getattr(error, "headers", None))
+    return make_response(error, get_request_id(request), getattr(error, "headers", None))
 
 
-async def on_router_error(request: Request, error: Exception) -> JSONResponse:
+async def answer_router_error(request: Request, error: Exception) -> JSONResponse:
     """Answer a refusal of the framework: an unknown address or method."""
     assert isinstance(error, HTTPException)
-    return problem(_OF_STATUS.get(error.status_code, Internal)(), request_id(request), error.headers)
+    return make_response(_OF_STATUS.get(error.status_code, Internal)(), get_request_id(request), error.headers)
 
 
-async def on_invalid_input(request: Request, error: Exception) -> JSONResponse:
+async def answer_invalid_input(request: Request, error: Exception) -> JSONResponse:
     """Answer a body that cannot be read, or input that is not valid."""
     assert isinstance(error, RequestValidationError)
-    refusal = unreadable_body(request) or InvalidRequest(faults=parameter_faults(error.errors()))
-    return problem(refusal, request_id(request), getattr(refusal, "headers", None))
+    refusal = find_body_refusal(request) or InvalidRequest(faults=convert_parameter_errors(error.errors()))
+    return make_response(refusal, get_request_id(request), getattr(refusal, "headers", None))

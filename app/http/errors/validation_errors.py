@@ -61,13 +61,15 @@ PATTERNS: Final[Mapping[str, str]] = {
 _ONE: Final = re.compile(r"\b1 (character|item)s\b")
 
 
-def body_faults(errors: Sequence[Mapping[str, Any]], document: object, names: frozenset[str]) -> tuple[Fault, ...]:
+def convert_body_errors(
+    errors: Sequence[Mapping[str, Any]], document: object, names: frozenset[str]
+) -> tuple[Fault, ...]:
     """Convert the errors of a body; ``names`` are all member names of its schema."""
-    faults = (Fault(pointer(error["loc"], document, names), message(error)) for error in errors)
+    faults = (Fault(make_pointer(error["loc"], document, names), make_message(error)) for error in errors)
     return tuple(dict.fromkeys(faults))
 
 
-def parameter_faults(errors: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
+def convert_parameter_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
     """Convert the errors of path, query and header parameters."""
     return tuple(_parameter_fault(error) for error in errors)
 
@@ -76,15 +78,15 @@ def _parameter_fault(error: Mapping[str, Any]) -> Fault:
     place, *rest = error["loc"]
     if place == "body":
         return Fault("", "Send a JSON body.")
-    return Fault(parameter(place, rest[0]), f"The {place} parameter '{rest[0]}': {message(error)}")
+    return Fault(make_parameter_pointer(place, rest[0]), f"The {place} parameter '{rest[0]}': {make_message(error)}")
 
 
-def parameter(place: str, name: str) -> str:
+def make_parameter_pointer(place: str, name: str) -> str:
     """Make the pointer of a parameter, as in ``/query/limit`` or ``/header/idempotency-key``."""
     return f"/{place}/{name}"
 
 
-def message(error: Mapping[str, Any]) -> str:
+def make_message(error: Mapping[str, Any]) -> str:
     """Return the message for the error's type.
 
     The values that it quotes (bounds, lengths, choices) come from the service's schemas.
@@ -97,7 +99,7 @@ def message(error: Mapping[str, Any]) -> str:
     return _ONE.sub(r"1 \1", template.format_map(error.get("ctx", {})))
 
 
-def pointer(location: Sequence[str | int], document: object, names: frozenset[str]) -> str:
+def make_pointer(location: Sequence[str | int], document: object, names: frozenset[str]) -> str:
     """Return the JSON pointer (RFC 6901) of the deepest declared member along ``location``.
 
     Pydantic's locations also contain union branches. They are not members of the document, so they are left out.
@@ -118,7 +120,7 @@ def _members(location: Sequence[str | int], node: object, names: frozenset[str])
         yield part
 
 
-def member_names(model: type[BaseModel]) -> frozenset[str]:
+def list_member_names(model: type[BaseModel]) -> frozenset[str]:
     """Return every member name that the model's JSON schema declares, at any depth."""
     return frozenset(_names(model.model_json_schema()))
 

@@ -10,8 +10,8 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import MethodNotAllowed
-from app.http.errors.problems import problem, request_id
-from app.http.requests.routing import matching, methods_at
+from app.http.errors.problems import get_request_id, make_response
+from app.http.requests.routing import find_matching, find_methods
 
 PUBLIC_READS: Final = "/v1/releases"
 _EXPOSED: Final = "Accept-Ranges, Content-Range, ETag, Repr-Digest, X-Request-Id"
@@ -39,7 +39,7 @@ class HeadOptionsCors:
             return
         method, path = scope["method"], scope["path"]
         declared = method in {"HEAD", "OPTIONS"} and _declares(self._routes, path, method)
-        if method == "OPTIONS" and not declared and (methods := methods_at(self._routes, path)):
+        if method == "OPTIONS" and not declared and (methods := find_methods(self._routes, path)):
             await _options(methods, path)(scope, receive, send)
             return
         readable = is_public_read(path) and method in {"GET", "HEAD"}
@@ -56,10 +56,10 @@ def is_public_read(path: str) -> bool:
     return path == PUBLIC_READS or path.startswith(f"{PUBLIC_READS}/")
 
 
-async def on_method_not_allowed(request: Request, _: Exception) -> JSONResponse:
+async def answer_method_not_allowed(request: Request, _: Exception) -> JSONResponse:
     """Answer 405, with every method of the address. Several routes may share one address."""
-    allowed = ", ".join(sorted(methods_at(request.app.routes, request.url.path) | {"OPTIONS"}))
-    return problem(MethodNotAllowed(), request_id(request), {"Allow": allowed})
+    allowed = ", ".join(sorted(find_methods(request.app.routes, request.url.path) | {"OPTIONS"}))
+    return make_response(MethodNotAllowed(), get_request_id(request), {"Allow": allowed})
 
 
 def _options(methods: frozenset[str], path: str) -> Response:
@@ -83,7 +83,7 @@ def _add_cors(send: Send, keyed: bool) -> Send:
 
 def _declares(routes: Sequence[BaseRoute], path: str, method: str) -> bool:
     """Whether some route was declared with that method; the API's own GET routes are not declared with HEAD."""
-    return any(method in (route.methods or ()) for route in matching(routes, path))
+    return any(method in (route.methods or ()) for route in find_matching(routes, path))
 
 
 def _without_body(send: Send) -> Send:

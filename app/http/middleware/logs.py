@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from structlog.typing import EventDict
 
-from app.context import current
+from app.context import get_current
 
 if TYPE_CHECKING:  # workers use this module too, and need no framework
     from app.http.middleware.outer_middleware import Exchange
@@ -29,7 +29,7 @@ class _LevelAndKindOnly(logging.Formatter):
 
 def _add_request_id(_: Any, __: str, event: EventDict) -> EventDict:
     """Add the id of the current request to a log line."""
-    request = current()
+    request = get_current()
     return event if request is None else {"request_id": request.request_id, **event}
 
 

@@ -20,12 +20,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import context
 from app.context import RequestContext
-from app.db import new_id
+from app.db import generate_id
 from app.errors import CorevaultError, DependencyUnavailable, Internal, InvalidRequest, NotFound, UnsupportedMediaType
-from app.http.errors.messages import message_refusal
-from app.http.errors.problems import problem
+from app.http.errors.messages import find_message_refusal
+from app.http.errors.problems import make_response
 from app.http.middleware.addresses import AllowedHosts
-from app.tracing import span
+from app.tracing import open_span
 
 _WRONG_HOST: Final = (
     "The Host header does not name this server. The operator can allow the name with COREVAULT_ALLOWED_HOSTS."
@@ -77,7 +77,7 @@ class OuterMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = new_id("req")
+        request_id = generate_id("req")
         scope.setdefault("state", {})["request_id"] = request_id
         request = RequestContext(request_id, context.normalise_method(scope["method"]))
         token = context.enter(request)
@@ -93,18 +93,18 @@ class OuterMiddleware:
             await send(message)
 
         try:
-            with span("request") as traced:
+            with open_span("request") as traced:
                 try:
                     await self._answer(scope, receive, send_with_id)
                 except asyncio.CancelledError:  # the server stops, and its grace period is over
                     if status:
                         raise
-                    await problem(_stopping(request.method), request_id)(scope, receive, send_with_id)
+                    await make_response(_stopping(request.method), request_id)(scope, receive, send_with_id)
                 except Exception as error:  # noqa: BLE001  (every failure must be answered here)
                     log_failure(error, request_id)
                     if status:
                         raise ResponseAborted from None
-                    await problem(_convert(error), request_id)(scope, receive, send_with_id)
+                    await make_response(_convert(error), request_id)(scope, receive, send_with_id)
                 finally:
                     _note_route(scope, request)
                     traced.name = request.action
@@ -120,11 +120,11 @@ class OuterMiddleware:
             await self._app(scope, receive, send)
         else:
             headers = getattr(refusal, "headers", None)
-            await problem(refusal, scope["state"]["request_id"], headers)(scope, receive, send)
+            await make_response(refusal, scope["state"]["request_id"], headers)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> CorevaultError | None:
         """Return the refusal of a request before routing; None if there is none."""
-        if (refusal := message_refusal(scope)) is not None:
+        if (refusal := find_message_refusal(scope)) is not None:
             return refusal
         if self._hosts is not None and not self._hosts.admits(scope):
             return InvalidRequest.at("/header/host", _WRONG_HOST)

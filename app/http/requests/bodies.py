@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import Request
 
 from app.errors import ContentTooLarge, CorevaultError, InvalidRequest, UnsupportedMediaType
-from app.http.errors.validation_errors import body_faults, member_names
+from app.http.errors.validation_errors import convert_body_errors, list_member_names
 from app.http.middleware.slow_body_guard import TooSlow
-from app.http.requests.strict_json import parse, residual_faults
+from app.http.requests.strict_json import find_residual_faults, parse
 
 BODY_BYTES: Final = 4 * 2**20
 _REFUSED: Final = 0
@@ -56,7 +56,7 @@ class JsonRequest(Request):
         return self._raw
 
     async def json(self) -> Any:
-        if unreadable_body(self) is None:
+        if find_body_refusal(self) is None:
             try:
                 return validate(self._model, await self.body())
             except CorevaultError as error:
@@ -79,7 +79,7 @@ class JsonRequest(Request):
         return bytes(chunks)
 
 
-def unreadable_body(request: Request) -> CorevaultError | None:
+def find_body_refusal(request: Request) -> CorevaultError | None:
     """Return why the body of this request was refused, if it was."""
     error = getattr(request.state, "unreadable_body", None)
     return error if isinstance(error, CorevaultError) else None
@@ -101,16 +101,16 @@ def validate(model: type[BaseModel], raw: bytes) -> BaseModel:
     """
     parsed = parse(raw)
     names = _member_names(model)
-    residual = residual_faults(parsed, names)
+    residual = find_residual_faults(parsed, names)
     try:
         body = model.model_validate_json(raw)
     except ValidationError as error:
         errors = [dict(each) for each in error.errors(include_url=False, include_input=False)]
         unparsed = residual if errors[0]["type"] == "json_invalid" else ()
-        raise InvalidRequest(faults=unparsed or body_faults(errors, parsed.value, names)) from None
+        raise InvalidRequest(faults=unparsed or convert_body_errors(errors, parsed.value, names)) from None
     if residual:
         raise InvalidRequest(faults=residual)
     return body
 
 
-_member_names = cache(member_names)
+_member_names = cache(list_member_names)

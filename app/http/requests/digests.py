@@ -9,7 +9,7 @@ from app.errors import InvalidRequest
 _MEMBER = re.compile(r"\s*([a-z*][a-z0-9_.*-]*)=:([A-Za-z0-9+/=]*):\s*", re.ASCII)
 
 
-def sha256_of_header(header: str) -> bytes:
+def parse_sha256_header(header: str) -> bytes:
     """Parse the SHA-256 digest (32 bytes) of a ``Content-Digest`` header.
 
     Raises:
@@ -18,7 +18,7 @@ def sha256_of_header(header: str) -> bytes:
     return _sha256("", "The header Content-Digest", header)
 
 
-def sha256_of_member(pointer: str, value: str) -> bytes:
+def parse_sha256_member(pointer: str, value: str) -> bytes:
     """Parse the SHA-256 digest of a body's member in the header's form."""
     return _sha256(pointer, "A digest", value)
 

@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse
 from app.db import WriteSession, now
 from app.errors import IdempotencyConflict, IdempotencyInProgress, InvalidRequest
 from app.http.requests import repository
-from app.http.requests.bodies import JsonRequest, unreadable_body
+from app.http.requests.bodies import JsonRequest, find_body_refusal
 from app.http.requests.models import IdempotentAnswer
 
 LIFETIME: Final = timedelta(hours=24)
@@ -75,7 +75,7 @@ async def read_idempotent_request(
 Idempotent = Annotated[IdempotentRequest, Depends(read_idempotent_request)]
 
 
-def idempotent(
+def answer_once(
     tx: WriteSession,
     caller_id: str,
     request: IdempotentRequest,
@@ -147,7 +147,7 @@ def _unquote(header: str) -> str:
 
 async def _body_hash(request: Request, body_key: bytes) -> str:
     """Compute the HMAC-SHA-256 of the JSON value; white space makes no difference."""
-    raw = await request.body() if isinstance(request, JsonRequest) and unreadable_body(request) is None else b""
+    raw = await request.body() if isinstance(request, JsonRequest) and find_body_refusal(request) is None else b""
     try:
         canonical = json.dumps(json.loads(raw), sort_keys=True, separators=(",", ":")).encode()
     except (ValueError, RecursionError):

@@ -53,7 +53,7 @@ class PageRequest:
             InvalidRequest: for a cursor of another list.
         """
         if self.after is not None and not self.after.startswith(f"{prefix}_"):
-            raise bad_cursor()
+            raise make_cursor_error()
         return self.after
 
     def after_sequence(self) -> int | None:
@@ -63,7 +63,7 @@ class PageRequest:
             InvalidRequest: for a cursor of another list.
         """
         if self.after is not None and not self.after.isdecimal():
-            raise bad_cursor()
+            raise make_cursor_error()
         return None if self.after is None else int(self.after)
 
 
@@ -85,7 +85,7 @@ def read_page_request(
 Paging = Annotated[PageRequest, Depends(read_page_request)]
 
 
-def page(
+def make_page(
     rows: Sequence[Row], request: PageRequest, position: Callable[[Row], str | int], view: Callable[[Row], View]
 ) -> Page[View]:
     """Make a page from rows, newest first.
@@ -97,7 +97,7 @@ def page(
     return Page(items=[view(row) for row in shown], next_cursor=_encode(position(shown[-1])) if more else None)
 
 
-def bad_cursor() -> InvalidRequest:
+def make_cursor_error() -> InvalidRequest:
     return InvalidRequest.at("/query/cursor", "Use the next_cursor of an earlier page of this list.")
 
 
@@ -109,7 +109,7 @@ def _decode(cursor: str) -> str:
     try:
         position = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
     except (ValueError, binascii.Error):
-        raise bad_cursor() from None
+        raise make_cursor_error() from None
     if _POSITION.fullmatch(position) is None:
-        raise bad_cursor()
+        raise make_cursor_error()
     return position

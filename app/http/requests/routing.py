@@ -13,10 +13,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
-from app.context import current
+from app.context import get_current
 from app.errors import Fault, InvalidRequest
-from app.http.errors.openapi import problem_responses
-from app.http.errors.validation_errors import parameter
+from app.http.errors.openapi import make_problem_responses
+from app.http.errors.validation_errors import make_parameter_pointer
 from app.http.requests.bodies import JsonRequest
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -32,7 +32,7 @@ class Route(APIRoute):
         template, status = self.path_format, self.status_code or 200
 
         async def handle_strictly(request: Request) -> Response:
-            if (context := current()) is not None:
+            if (context := get_current()) is not None:
                 context.route, context.status = template, status
             check_query(request, declared)
             return await handle(request if model is None else JsonRequest(request, model))
@@ -40,7 +40,7 @@ class Route(APIRoute):
         return handle_strictly
 
 
-def api_router(prefix: str, tag: str, *problems: str) -> APIRouter:
+def make_router(prefix: str, tag: str, *problems: str) -> APIRouter:
     """Make the router of a feature.
 
     Args:
@@ -52,7 +52,7 @@ def api_router(prefix: str, tag: str, *problems: str) -> APIRouter:
         prefix=prefix,
         tags=[tag],
         route_class=Route,
-        responses=problem_responses(*problems, "invalid_request", "internal"),
+        responses=make_problem_responses(*problems, "invalid_request", "internal"),
         generate_unique_id_function=_operation_id,
     )
 
@@ -87,19 +87,19 @@ def check_query(request: Request, declared: frozenset[str]) -> None:
     counts = Counter(name for name, _ in sent)
     for name, value in sent:
         if counts[name] > 1 or "\0" in value:
-            where = parameter("query", name) if name in declared else "/query"
+            where = make_parameter_pointer("query", name) if name in declared else "/query"
             raise InvalidRequest(faults=(Fault(where, "Send each query parameter once, without null characters."),))
     if not declared.issuperset(name for name, _ in sent):
         names = ", ".join(sorted(declared)) or "none"
         raise InvalidRequest(faults=(Fault("/query", f"Unknown query parameter. This address accepts: {names}."),))
 
 
-def matching(routes: Iterable[BaseRoute], path: str) -> Iterator[StarletteRoute]:
+def find_matching(routes: Iterable[BaseRoute], path: str) -> Iterator[StarletteRoute]:
     """Return the routes whose address is ``path``, with any method."""
     return (route for route in routes if isinstance(route, StarletteRoute) and route.path_regex.match(path))
 
 
-def methods_at(routes: Iterable[BaseRoute], path: str) -> frozenset[str]:
+def find_methods(routes: Iterable[BaseRoute], path: str) -> frozenset[str]:
     """Return the HTTP methods of ``path``; GET implies HEAD."""
-    methods = {method for route in matching(routes, path) for method in route.methods or ()}
+    methods = {method for route in find_matching(routes, path) for method in route.methods or ()}
     return frozenset(methods | {"HEAD"} if "GET" in methods else methods)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.errors import Fault, InvalidRequest
-from app.http.errors.validation_errors import pointer
+from app.http.errors.validation_errors import make_pointer
 
 LARGEST_INTEGER: Final = 2**53
 MALFORMED: Final = "The body is not valid JSON in UTF-8."
@@ -46,9 +46,11 @@ def _integer(digits: str) -> int:
     return int(digits[:_DIGITS])
 
 
-def residual_faults(parsed: Parsed, names: frozenset[str]) -> tuple[Fault, ...]:
+def find_residual_faults(parsed: Parsed, names: frozenset[str]) -> tuple[Fault, ...]:
     """Find numbers and text that cannot be stored exactly. A schema may admit them in free-form members."""
-    places = dict.fromkeys((pointer(place, parsed.value, names), text) for place, text in _find_inexact(parsed.value))
+    places = dict.fromkeys(
+        (make_pointer(place, parsed.value, names), text) for place, text in _find_inexact(parsed.value)
+    )
     faults = tuple(Fault(place, text) for place, text in places)
     return (*faults, Fault("", "An object has a member twice; send it once.")) if parsed.repeats_members else faults
 

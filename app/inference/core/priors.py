@@ -140,7 +140,7 @@ class HierarchicalPrior:
         return self.scales * draws
 
 
-def prior_of(spec: PriorSpec, columns: Sequence[DesignColumn], model: Model) -> Prior:
+def make_prior(spec: PriorSpec, columns: Sequence[DesignColumn], model: Model) -> Prior:
     """Make the prior of ``model`` on a design of ``columns``.
 
     A scale by parameter has precedence over one by column, and that over one by feature. Other coefficients have

@@ -7,8 +7,8 @@ from app.inference.core.design import Design, build
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.model import Model
 from app.inference.core.plan import ModelSpec
-from app.inference.core.priors import Prior, prior_of
-from app.inference.models import family
+from app.inference.core.priors import Prior, make_prior
+from app.inference.models import find_family
 
 MAX_PARAMETERS: Final = 2048
 
@@ -21,13 +21,13 @@ class Problem(NamedTuple):
     prior: Prior
 
 
-def problem_for(spec: ModelSpec, facts: DeclaredFacts) -> Problem:
+def make_problem(spec: ModelSpec, facts: DeclaredFacts) -> Problem:
     """Make model, design and prior of ``spec`` over the declared columns.
 
     Raises:
         InvalidRequest: the model is not valid for these facts. The error points into ``/model`` of the request.
     """
-    chosen = family(spec.family)
+    chosen = find_family(spec.family)
     chosen.check_settings(spec)
     design = build(spec, facts, chosen)
     model = chosen.bind(spec, design.width, design.target)
@@ -35,9 +35,9 @@ def problem_for(spec: ModelSpec, facts: DeclaredFacts) -> Problem:
         raise InvalidRequest.at(
             "/model/features", f"These features make more than {MAX_PARAMETERS} parameters; name fewer features."
         )
-    return Problem(model, design, prior_of(spec.prior, design.columns, model))
+    return Problem(model, design, make_prior(spec.prior, design.columns, model))
 
 
-def parameter_names(problem: Problem) -> tuple[str, ...]:
+def name_parameters(problem: Problem) -> tuple[str, ...]:
     """Name the D parameters of the problem's model."""
     return problem.model.parameter_names([column.name for column in problem.design.columns])

@@ -25,7 +25,7 @@ from app.inference.fitting.mode import find_mode
 from app.inference.fitting.parametrisation import Parametrisation
 from app.inference.fitting.points import Points
 from app.inference.fitting.problem import FitProblem
-from app.inference.fitting.target import divergence, inverse_root, is_well_conditioned
+from app.inference.fitting.target import compute_divergence, compute_inverse_root, is_well_conditioned
 
 _FAILED = 1e3
 """Objective for points whose posterior has no mode."""
@@ -89,14 +89,16 @@ class _Descent:
             return float("inf"), None
         information = model.expand(model.fold(points.u, points.y), points.weight, mode).information
         posterior = information + prior.precision(mode)
-        root = inverse_root(posterior)
+        root = compute_inverse_root(posterior)
         if root is None or not is_well_conditioned(posterior, root):
             return float("inf"), None
         self.mode = mode
-        return divergence(mode, root, self.problem.target), divergence_gradient(self.problem, points, mode, root)
+        return compute_divergence(mode, root, self.problem.target), compute_divergence_gradient(
+            self.problem, points, mode, root
+        )
 
 
-def divergence_gradient(problem: FitProblem, points: Points, mode: Array64, root: Array64) -> Points:
+def compute_divergence_gradient(problem: FitProblem, points: Points, mode: Array64, root: Array64) -> Points:
     """Compute the gradient of the divergence by the formulas of the module's docstring.
 
     Args:

@@ -11,7 +11,7 @@ from app.inference.core.model import Array64, Model
 from app.inference.core.priors import Prior
 from app.inference.fitting.descent import minimise_divergence
 from app.inference.fitting.gaussian_mean import fit_gaussian_mean
-from app.inference.fitting.mode import distance
+from app.inference.fitting.mode import compute_distance
 from app.inference.fitting.parametrisation import Parametrisation
 from app.inference.fitting.points import Points
 from app.inference.fitting.problem import FitProblem
@@ -94,7 +94,7 @@ def fit_points(  # noqa: PLR0917  (a model, its design and prior, a Gaussian, a 
         points = fit_gaussian_mean(model, prior, target, size)
         if within_bounds:
             points = replace(points, u=project(design, points.u))
-        return Fitted(points.u, None, points.weight, distance(model, points, prior, target))
+        return Fitted(points.u, None, points.weight, compute_distance(model, points, prior, target))
     region = read_region(design) if within_bounds else None
     heaviest = np.inf if total is None else _HEAVIEST * total
     problem, starts = find_starts(model, prior, target, (size, design.width), rng, heaviest=heaviest, region=region)
@@ -108,7 +108,7 @@ def fit_points(  # noqa: PLR0917  (a model, its design and prior, a Gaussian, a 
 
 
 def _find_closest(problem: FitProblem, candidates: Sequence[Points]) -> tuple[float, Points]:
-    distances = [distance(problem.model, each, problem.prior, problem.target) for each in candidates]
+    distances = [compute_distance(problem.model, each, problem.prior, problem.target) for each in candidates]
     return min(zip(distances, candidates, strict=True), key=lambda pair: pair[0])
 
 

@@ -5,8 +5,8 @@ import numpy as np
 from app.inference.core.model import Array64, Model
 from app.inference.core.priors import Prior
 from app.inference.fitting.points import Points
-from app.inference.fitting.target import Target, divergence, inverse_root, is_well_conditioned
-from app.inference.post.laplace import LaplaceDiverged, laplace
+from app.inference.fitting.target import Target, compute_divergence, compute_inverse_root, is_well_conditioned
+from app.inference.post.laplace import LaplaceDiverged, fit_laplace
 
 _TOLERANCE = 1e-22
 _LEFT = 1e-6
@@ -20,13 +20,13 @@ def find_mode(
     Returns None if they do not converge to a finite mode.
     """
     try:
-        mode = laplace(model, model.fold(points.u, points.y), points.weight, prior, start, tolerance=tolerance).mean
+        mode = fit_laplace(model, model.fold(points.u, points.y), points.weight, prior, start, tolerance=tolerance).mean
     except LaplaceDiverged:
         return None
     return mode if np.all(np.isfinite(mode)) else None
 
 
-def distance(model: Model, points: Points, prior: Prior, target: Target) -> float:
+def compute_distance(model: Model, points: Points, prior: Prior, target: Target) -> float:
     """Compute ``KL(Laplace(u, w) || target)`` in nats.
 
     The Laplace approximation has the exact information at the mode, without a ridge. The divergence is infinite if no
@@ -39,13 +39,13 @@ def distance(model: Model, points: Points, prior: Prior, target: Target) -> floa
             continue
         likelihood = model.expand(rows, points.weight, mode)
         posterior = likelihood.information + prior.precision(mode)
-        root = inverse_root(posterior)
+        root = compute_inverse_root(posterior)
         if (
             root is not None
             and is_well_conditioned(posterior, root)
             and _is_stationary(root, likelihood.gradient + prior.gradient(mode))
         ):
-            return divergence(mode, root, target)
+            return compute_divergence(mode, root, target)
     return float("inf")
 
 

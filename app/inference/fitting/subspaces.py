@@ -60,7 +60,7 @@ def whiten(target: Target, prior_precision: Array64) -> WhitenedTarget:
     return WhitenedTarget(root, 0.5 * (precision + precision.T), root.T @ target.mean)
 
 
-def direction_costs(values: Array64, means: Array64) -> Array64:
+def compute_direction_costs(values: Array64, means: Array64) -> Array64:
     """Compute the nats lost with each whitened eigenvector that is left to the prior."""
     values = np.maximum(values, np.finfo(np.float64).tiny)
     return np.asarray(0.5 * (values * (1 + np.square(means)) - 1 - np.log(values)))
@@ -101,7 +101,7 @@ def _choose_basis(whitened: WhitenedTarget, most: int) -> Array64:
     """
     values, vectors = np.linalg.eigh(whitened.precision)
     means = vectors.T @ whitened.mean
-    worth = np.where(values > 1, direction_costs(values, means), 0.5 * np.maximum(values, 0) * np.square(means))
+    worth = np.where(values > 1, compute_direction_costs(values, means), 0.5 * np.maximum(values, 0) * np.square(means))
     order = np.argsort(-worth)
     count = int(np.count_nonzero(worth > NEGLIGIBLE))
     if count <= most or most < 1:
@@ -119,7 +119,7 @@ def _complete(whitened: WhitenedTarget, first: Array64, most: int) -> Array64:
     basis, _ = np.linalg.qr(first, mode="complete")
     head, rest = basis[:, : first.shape[1]], basis[:, first.shape[1] :]
     values, vectors = np.linalg.eigh(rest.T @ whitened.precision @ rest)
-    costs = direction_costs(values, vectors.T @ (rest.T @ whitened.mean))
+    costs = compute_direction_costs(values, vectors.T @ (rest.T @ whitened.mean))
     return np.hstack((head, rest @ vectors[:, np.argsort(-costs)[: most - head.shape[1]]]))
 
 

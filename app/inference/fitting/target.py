@@ -38,13 +38,13 @@ def make_target(mean: Array64, precision: Array64, prior_precision: Array64) -> 
         return Target(mean, prior_precision)
     precision = np.clip(precision, -LARGEST_PRECISION, LARGEST_PRECISION)
     precision = 0.5 * (precision + precision.T)
-    if inverse_root(precision) is None:
+    if compute_inverse_root(precision) is None:
         values, vectors = np.linalg.eigh(precision - prior_precision)
         precision = prior_precision + (vectors * np.maximum(values, 0)) @ vectors.T
-    return Target(mean, precision if inverse_root(precision) is not None else prior_precision)
+    return Target(mean, precision if compute_inverse_root(precision) is not None else prior_precision)
 
 
-def inverse_root(matrix: Array64) -> Array64 | None:
+def compute_inverse_root(matrix: Array64) -> Array64 | None:
     """Compute ``W`` with ``W matrix W' = I`` by Cholesky factorisation, without a ridge.
 
     None if ``matrix`` is not positive definite.
@@ -66,7 +66,7 @@ def is_well_conditioned(matrix: Array64, root: Array64) -> bool:
     return condition * float(np.finfo(np.float64).eps) < _ROUNDING
 
 
-def divergence(mean: Array64, root: Array64, target: Target) -> float:
+def compute_divergence(mean: Array64, root: Array64, target: Target) -> float:
     """Compute ``KL(N(mean, W'W) || target)`` for the inverse root ``W`` of the precision.
 
     It is infinite on overflow. Near the target the trace and the determinants nearly cancel. So the sum runs over the

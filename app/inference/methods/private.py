@@ -9,7 +9,7 @@ from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Knob, Parameter
 from app.inference.core.model import Model
 from app.inference.core.plan import Mechanism, MechanismPlan, PlannedQuery, PlanRequest
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.methods.requests import check_size, check_values
 from app.inference.private_zone.mechanisms import GRID_BITS, MAX_SCALE
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
@@ -21,14 +21,14 @@ NOISE = Parameter(
 _STATED = frozenset({"iterations", "rounds", "sampling_rate"})
 
 
-def iterations(default: int) -> Parameter:
+def make_iterations_parameter(default: int) -> Parameter:
     """Make the parameter of the number T of queries."""
     description = "Number of iterations; each asks one query."
     return Parameter("iterations", "integer", 1, MAX_ITERATIONS, description, default=default)
 
 
-def sampling_rate(batch: int, least: float) -> Parameter:
-    """Make the parameter of the sampling rate q; :func:`usual_rate` takes the same numbers."""
+def make_rate_parameter(batch: int, least: float) -> Parameter:
+    """Make the parameter of the sampling rate q; :func:`compute_usual_rate` takes the same numbers."""
     description = (
         f"Poisson sampling rate: the probability that a slot is in a batch. By default, a batch has {batch:,} slots on "
         f"average, and the rate is at least {least:g}."
@@ -44,7 +44,7 @@ def check_parameters(request: PlanRequest, knobs: Iterable[Knob]) -> None:
     check_values(request.parameters, knobs, stated=() if request.mechanism is None else _STATED)
 
 
-def usual_rate(slots: int, batch: int, least: float) -> float:
+def compute_usual_rate(slots: int, batch: int, least: float) -> float:
     """Compute the rate at which a batch has ``batch`` slots on average.
 
     It is clamped to ``least`` and 1.
@@ -52,7 +52,7 @@ def usual_rate(slots: int, batch: int, least: float) -> float:
     return min(1.0, max(least, batch / slots))
 
 
-def mechanism_of(request: PlanRequest, *, rate: Parameter, count: Parameter, usual: float) -> Mechanism:
+def make_mechanism(request: PlanRequest, *, rate: Parameter, count: Parameter, usual: float) -> Mechanism:
     """Read the stated mechanism, or make one from the calibrated noise multiplier.
 
     The latter has the sampling rate ``usual`` unless the request has one.
@@ -80,15 +80,15 @@ def read_request(
     count: Parameter,
     usual: float,
 ) -> tuple[Model, Mechanism]:
-    """Check a request; return its model, and its mechanism as :func:`mechanism_of`.
+    """Check a request; return its model, and its mechanism as :func:`make_mechanism`.
 
     Raises:
         InvalidRequest: pointing at the member of the request that is at fault.
     """
     check_size(request.size)
-    model = problem_for(request.model, facts).model
+    model = make_problem(request.model, facts).model
     check_parameters(request, knobs)
-    return model, mechanism_of(request, rate=rate, count=count, usual=usual)
+    return model, make_mechanism(request, rate=rate, count=count, usual=usual)
 
 
 def make_plan(
@@ -113,16 +113,16 @@ def make_plan(
         grid_bits=GRID_BITS,
         queries=queries,
         steps=mechanism.iterations,
-        warnings=(*size_warnings(request.size, model), *warnings),
+        warnings=(*warn_of_size(request.size, model), *warnings),
     )
 
 
-def event_of(mechanism: Mechanism) -> AtomicEvent:
+def make_event(mechanism: Mechanism) -> AtomicEvent:
     """Make the event of one query under ``mechanism``."""
-    return sampled_event(mechanism.noise_multiplier, mechanism.sampling_rate)
+    return make_sampled_event(mechanism.noise_multiplier, mechanism.sampling_rate)
 
 
-def sampled_event(noise_multiplier: float, rate: float) -> AtomicEvent:
+def make_sampled_event(noise_multiplier: float, rate: float) -> AtomicEvent:
     """Make the event of one query on a Poisson subsample with sampling rate ``rate``."""
     event = GaussianEvent(noise_multiplier)
     return event if rate == 1 else PoissonSampledEvent(rate, event)
@@ -138,7 +138,7 @@ def shorten_plan(plan: MechanismPlan, model: Model) -> MechanismPlan:
     return replace(plan, queries=queries, steps=steps, size=min(plan.size, model.smallest_exact))
 
 
-def size_warnings(size: int, model: Model) -> tuple[str, ...]:
+def warn_of_size(size: int, model: Model) -> tuple[str, ...]:
     """Warn if ``size`` points cannot represent every posterior of ``model``."""
     if size >= model.smallest_exact:
         return ()

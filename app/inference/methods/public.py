@@ -11,7 +11,7 @@ from app.inference.core.knobs import Parameter
 from app.inference.core.method import Method
 from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan, PlanRequest
-from app.inference.core.problems import Problem, problem_for
+from app.inference.core.problems import Problem, make_problem
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
 from app.inference.methods.hilbert.vectors import Selection
@@ -42,7 +42,7 @@ def plan_public(
         raise MethodNotAllowedOnPrivateData
     check_size(request.size, largest)
     parameters = _fill_defaults(method, request.parameters)
-    problem_for(request.model, facts)
+    make_problem(request.model, facts)
     return MechanismPlan(
         method=method.id,
         size=request.size,
@@ -63,7 +63,7 @@ def _fill_defaults(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def open_table(plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource) -> tuple[Problem, PublicTable]:
     """Make the problem of ``plan``, and open the table."""
-    problem = problem_for(plan.model, facts)
+    problem = make_problem(plan.model, facts)
     return problem, PublicTable(rows, problem.design)
 
 

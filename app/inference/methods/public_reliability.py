@@ -13,12 +13,12 @@ from app.inference.core import reasons
 from app.inference.core.model import Array64
 from app.inference.core.problems import Problem
 from app.inference.core.release import CALIBRATED, Grade, Reliability, judge
-from app.inference.fitting.mode import distance, find_mode
+from app.inference.fitting.mode import compute_distance, find_mode
 from app.inference.fitting.points import Points as WeightedPoints
-from app.inference.fitting.target import Target, inverse_root
+from app.inference.fitting.target import Target, compute_inverse_root
 from app.inference.methods.psvi.residuals import Points
 from app.inference.methods.public_table import PublicTable
-from app.inference.post.diagnostics import MOST_FIT, bearable_noise
+from app.inference.post.diagnostics import MOST_FIT, compute_bearable_noise
 
 _ROWS: Final = 4096
 """Rows that are expanded at once."""
@@ -51,12 +51,12 @@ def compare_with_table(problem: Problem, table: PublicTable, points: Points) -> 
     if mode is None:
         return _NO_MODE
     gradient, information = _expand(problem, table, mode)
-    root = inverse_root(information)
+    root = compute_inverse_root(information)
     if root is None:
         return _NO_MODE
     exact = Target(mode + root.T @ (root @ gradient), information)
     return Comparison(
-        kl=distance(model, weighted, prior, exact),
+        kl=compute_distance(model, weighted, prior, exact),
         shift=0.5 * float(np.sum(np.square(root @ gradient))),
         learned=0.5 * float(exact.mean @ information @ exact.mean),
     )
@@ -66,7 +66,7 @@ def judge_comparison(comparison: Comparison) -> Reliability:
     """Judge a release without noise: it is calibrated if its points represent the table's posterior."""
     if comparison.kl <= MOST_FIT:
         return CALIBRATED
-    is_near = comparison.shift <= bearable_noise(comparison.learned)
+    is_near = comparison.shift <= compute_bearable_noise(comparison.learned)
     return judge([(reasons.POINTS_DIFFER, Grade.CENTRE_ONLY if is_near else Grade.NOT_USABLE)])
 
 

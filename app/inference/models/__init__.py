@@ -22,7 +22,7 @@ _FAMILIES: dict[str, Family] = {
 }
 
 
-def family(name: str) -> Family:
+def find_family(name: str) -> Family:
     """Find the family called ``name``.
 
     Raises:
@@ -33,6 +33,6 @@ def family(name: str) -> Family:
     return _FAMILIES[name]
 
 
-def families() -> tuple[Family, ...]:
+def list_families() -> tuple[Family, ...]:
     """List every registered family."""
     return tuple(_FAMILIES.values())

@@ -81,7 +81,7 @@ class Family:
         return {name: value for name, value in own.items() if value is not None and getattr(spec, name) is None}
 
 
-def admissible_noise(noise: float) -> float:
+def check_noise(noise: float) -> float:
     """Check that ``noise``, in half ranges, is within the limits of single precision; return it.
 
     Raises:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from app.inference.core.model import Array32, Array64, Expansion
 from app.inference.models.bounded import bound_symmetric_scores
-from app.inference.models.definition import Family, admissible_noise
+from app.inference.models.definition import Family, check_noise
 from app.inference.models.one_predictor import OnePredictor
 
 
@@ -111,7 +111,7 @@ FAMILY = Family(
         "noise_scale is its standard deviation in these units (default 1). There is no target and no intercept."
     ),
     bind=lambda spec, width, _target: GaussianMean(
-        width, admissible_noise(1.0 if spec.noise_scale is None else spec.noise_scale)
+        width, check_noise(1.0 if spec.noise_scale is None else spec.noise_scale)
     ),
     targets=(),
     features=("real", "integer"),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from app.inference.core.facts import Column
 from app.inference.core.model import Array32, Array64
 from app.inference.core.plan import ModelSpec
-from app.inference.models.definition import admissible_noise
+from app.inference.models.definition import check_noise
 from app.inference.models.one_predictor import OnePredictor
 from app.inference.models.targets import read_scaling
 
@@ -101,4 +101,4 @@ def read_noise(spec: ModelSpec, target: Column | None) -> float | None:
         InvalidRequest: at ``/model/noise_scale`` or ``/model/target``.
     """
     half = read_scaling(target).half
-    return None if spec.noise_scale is None else admissible_noise(spec.noise_scale / half)
+    return None if spec.noise_scale is None else check_noise(spec.noise_scale / half)

@@ -68,7 +68,7 @@ def read_scaling(target: Column | None) -> Scaled:
         InvalidRequest: at ``/model/target``, for bounds that are missing, or too close together.
     """
     lower, upper = read_bounds(target)
-    if lower < upper and not resolves(lower, upper):
+    if lower < upper and not is_resolved(lower, upper):
         raise InvalidRequest.at("/model/target", f"The bounds of this target are too close together: {REMEDY}.")
     return Scaled(lower, upper)
 
@@ -76,6 +76,6 @@ def read_scaling(target: Column | None) -> Scaled:
 REMEDY: Final = "subtract a constant from the column, in the table and in its bounds"
 
 
-def resolves(lower: float, upper: float) -> bool:
+def is_resolved(lower: float, upper: float) -> bool:
     """Whether double precision has at least a million values between the bounds."""
     return upper / 2 - lower / 2 >= 0.5 * LEAST_RELATIVE_WIDTH * max(abs(lower), abs(upper))

@@ -18,7 +18,7 @@ MOST_FIT: Final = 1.0
 _TINY = 1e-300
 
 
-def bearable_noise(learned: float) -> float:
+def compute_bearable_noise(learned: float) -> float:
     """Compute the largest acceptable error in nats.
 
     ``learned`` is the distance in nats between the prior's mean and the posterior's.
@@ -26,7 +26,7 @@ def bearable_noise(learned: float) -> float:
     return MOST_NOISE * max(learned, 1.0)
 
 
-def effective_size(weights: Array64) -> float:
+def compute_effective_size(weights: Array64) -> float:
     """Compute the effective sample size ``(sum w)**2 / sum w**2`` of ``weights`` ``(M,)``.
 
     It is zero if all weights are zero. Source: Kish 1965.
@@ -40,7 +40,7 @@ def round_stated(value: float) -> float:
     return float(f"{value:.4g}") if math.isfinite(value) else -1.0
 
 
-def stated_by_parameter(model: Model, design: Design, values: Array64) -> dict[str, float]:
+def round_by_parameter(model: Model, design: Design, values: Array64) -> dict[str, float]:
     """Map the names of the model's parameters to rounded ``values`` ``(D,)``."""
     names = model.parameter_names([column.name for column in design.columns])
     return {name: round_stated(float(value)) for name, value in zip(names, values, strict=True)}

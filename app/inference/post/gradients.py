@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from app.inference.core.model import Array64, Model, PullBack
 
 
-def centred_potentials(model: Model, rows: NDArray[Any], draws: NDArray[Any]) -> Array64:
+def compute_centred_potentials(model: Model, rows: NDArray[Any], draws: NDArray[Any]) -> Array64:
     """Compute log-likelihoods ``(n, S)``, centred over draws.
 
     ``rows`` are ``(n, row_width)``, ``draws`` ``(S, D)``. They are evaluated in the precision of both.
@@ -28,7 +28,7 @@ def centre(potentials: NDArray[Any]) -> NDArray[Any]:
     return potentials
 
 
-def psvi_gradients(
+def compute_psvi_gradients(
     pull_back: PullBack, weights: Array64, potentials: NDArray[Any], residual: Array64
 ) -> tuple[Array64, Array64, Array64 | None]:
     """Compute the gradients of the KL divergence in weights, points and targets.

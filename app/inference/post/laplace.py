@@ -63,7 +63,7 @@ def solve_transposed(factor: Array64, right: Array64) -> Array64:
     return solution
 
 
-def laplace(
+def fit_laplace(
     model: Likelihood,
     rows: Array64,
     weights: Array64,

@@ -15,7 +15,7 @@ _MOST_GRADIENT = 1e100
 """Largest gradient; its square does not overflow."""
 
 
-def finite(gradient: Array64) -> Array64:
+def make_finite(gradient: Array64) -> Array64:
     """Copy ``gradient`` with finite coordinates; infinite ones are clipped, and NaN becomes zero."""
     return np.clip(np.nan_to_num(gradient), -_MOST_GRADIENT, _MOST_GRADIENT)
 
@@ -32,17 +32,17 @@ class Adam:
     second: Array64
 
 
-def adam_init(shape: tuple[int, ...]) -> Adam:
+def start_adam(shape: tuple[int, ...]) -> Adam:
     """Make the state before the first step."""
     return Adam(0, np.zeros(shape), np.zeros(shape))
 
 
-def adam_widen(state: Adam) -> Adam:
+def widen_adam(state: Adam) -> Adam:
     """Append one coordinate, whose moments are zero."""
     return Adam(state.count, np.append(state.first, 0.0), np.append(state.second, 0.0))
 
 
-def adam_step(state: Adam, gradient: Array64, rate: float = 1.0) -> tuple[Adam, Array64]:
+def step_adam(state: Adam, gradient: Array64, rate: float = 1.0) -> tuple[Adam, Array64]:
     """Compute the next state and the move to *subtract*.
 
     The move is about ``rate`` in each coordinate. It overwrites ``gradient``. The factors that average the sums and
@@ -74,12 +74,12 @@ class AdaGrad:
     squares: Array64
 
 
-def adagrad_init(shape: tuple[int, ...]) -> AdaGrad:
+def start_adagrad(shape: tuple[int, ...]) -> AdaGrad:
     """Make the state before the first step."""
     return AdaGrad(np.zeros(shape))
 
 
-def adagrad_step(state: AdaGrad, gradient: Array64) -> tuple[AdaGrad, Array64]:
+def step_adagrad(state: AdaGrad, gradient: Array64) -> tuple[AdaGrad, Array64]:
     """Compute the next state and the direction, with coordinates of at most 1; the caller scales it."""
     squares = state.squares + np.square(gradient)
     return AdaGrad(squares), gradient / (np.sqrt(squares) + _TINY)

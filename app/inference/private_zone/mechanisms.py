@@ -122,7 +122,7 @@ def round_to_steps(noise: Integers, steps: int) -> Integers:
     return quotient + (remainder > steps // 2)
 
 
-def admissible_clip(clip: float) -> float:
+def raise_clip(clip: float) -> float:
     """Raise ``clip`` to the public floor :data:`CLIP_FLOOR`, if it is lower.
 
     Raises:
@@ -190,7 +190,7 @@ def scale_factors_to_grid(factors: Array32, present: NDArray[np.bool_], bound: f
     return factors
 
 
-def exact_sum(contributions: Array32) -> Integers:
+def compute_exact_sum(contributions: Array32) -> Integers:
     """Compute exact column sums ``(S,)`` of integer contributions ``(n, S)`` up to K.
 
     Float64 holds them exactly for n below 2**29.

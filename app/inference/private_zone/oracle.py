@@ -13,12 +13,12 @@ import numpy as np
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.model import Array64, Model
 from app.inference.core.plan import MechanismPlan
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Query
 from app.inference.core.row_source import RowSource
 from app.inference.private_zone.mechanisms import BadQuery, NoiseSource
 from app.inference.private_zone.partition import Summation
-from app.inference.private_zone.queries import kind
+from app.inference.private_zone.queries import find_kind
 from app.inference.private_zone.rows import choose_rows
 from app.privacy.events import AtomicEvent, PrivacyEvent, encode, flatten
 
@@ -71,7 +71,7 @@ class ClippedGaussianOracle:
         self.__executed: list[tuple[AtomicEvent, int]] = []
         rates = [(event.sampling_rate, count) for event, count in flatten(plan.events)]
         self.__model, self.__noise = model, noise
-        self.__design = problem_for(plan.model, facts).design
+        self.__design = make_problem(plan.model, facts).design
         self.__rows = choose_rows(model, self.__design, source, sampling, rates, summation=summation)
 
     @property
@@ -94,7 +94,7 @@ class ClippedGaussianOracle:
         if not self.__pending:
             raise PlanExhausted("all planned queries have been asked")
         planned = self.__pending[0]
-        if type(query) is not kind(planned.kind) or query.length != planned.length:
+        if type(query) is not find_kind(planned.kind) or query.length != planned.length:
             raise BadQuery("the next planned query has another kind or length")
         query.check(self.__model, self.__design)
         self.__pending.popleft()

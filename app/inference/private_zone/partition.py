@@ -18,7 +18,7 @@ from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.plan import MechanismPlan
 from app.inference.core.query import Integers, Query
 from app.inference.core.row_source import RowSource
-from app.inference.private_zone.queries.blocks import MOST_ROWS, power_of_two
+from app.inference.private_zone.queries.blocks import MOST_ROWS, compute_power_of_two
 from app.inference.private_zone.read_ahead import read_ahead
 from app.privacy.events import flatten
 
@@ -45,31 +45,31 @@ It raises an exception if the computation on rows fails in another process.
 """
 
 
-def largest_query(plan: MechanismPlan, facts: DeclaredFacts) -> float:
+def compute_largest_query(plan: MechanismPlan, facts: DeclaredFacts) -> float:
     """Compute the largest expected number of rows that a query of ``plan`` reads."""
     rates = (event.sampling_rate for event, _ in flatten(plan.events))
     return max(rates, default=0.0) * facts.slots * facts.rows_per_unit
 
 
-def chunk_units(rows_per_unit: int, row_width: int = 1) -> int:
+def compute_chunk_units(rows_per_unit: int, row_width: int = 1) -> int:
     """Compute the number of units in a chunk; it is a multiple of any block's."""
     rows = max(MOST_ROWS, min(CHUNK_ROWS, _CHUNK_VALUES // row_width))
-    return power_of_two(rows // rows_per_unit)
+    return compute_power_of_two(rows // rows_per_unit)
 
 
-def cuts(units: int, rows_per_unit: int, parts: int) -> list[int]:
+def cut_units(units: int, rows_per_unit: int, parts: int) -> list[int]:
     """Cut ``units`` units into at most ``parts`` nearly equal parts.
 
     Returns:
         The start of each part, and the end of the last one.
     """
-    chunk = chunk_units(rows_per_unit)
+    chunk = compute_chunk_units(rows_per_unit)
     chunks = -(-units // chunk)
     count = max(1, min(parts, chunks))
     return [min(units, chunk * (chunks * part // count)) for part in range(count)] + [units]
 
 
-def partial_sum(query: Query, model: Model, design: Design, source: RowSource, slots: Slots) -> Integers:
+def compute_partial_sum(query: Query, model: Model, design: Design, source: RowSource, slots: Slots) -> Integers:
     """Compute the exact sum of ``query`` over the units at ``slots``, in bounded memory.
 
     While one chunk is folded and summed, the next one is read, decrypted and encoded. Both take about the same time,
@@ -79,7 +79,7 @@ def partial_sum(query: Query, model: Model, design: Design, source: RowSource, s
     ``source`` may raise, for reasons that do not depend on the values. ``source`` is called by one thread at a time,
     possibly another than the caller's, and not after this function has returned.
     """
-    each, chunk = source.rows_per_slot, chunk_units(source.rows_per_slot, model.row_width)
+    each, chunk = source.rows_per_slot, compute_chunk_units(source.rows_per_slot, model.row_width)
     _raise_trim_threshold()
     total: Integers | None = None
 
@@ -96,7 +96,7 @@ def partial_sum(query: Query, model: Model, design: Design, source: RowSource, s
 
 def gather(model: Model, design: Design, source: RowSource, slots: Slots) -> tuple[Array32, NDArray[np.bool_]]:
     """Read and fold all units at ``slots``, chunk by chunk, into one array; returns as :func:`fold`."""
-    each, chunk = source.rows_per_slot, chunk_units(source.rows_per_slot, model.row_width)
+    each, chunk = source.rows_per_slot, compute_chunk_units(source.rows_per_slot, model.row_width)
     rows = np.empty((len(slots) * each, model.row_width), dtype=np.float32)
     present = np.empty(len(slots) * each, dtype=bool)
     _raise_trim_threshold()

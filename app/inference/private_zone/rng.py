@@ -11,11 +11,11 @@ import numpy as np
 from randomgen import ChaCha
 
 
-def sampling_generator() -> np.random.Generator:
+def make_sampling_generator() -> np.random.Generator:
     """Make a generator for subsampling: ChaCha20 with a 256-bit key from the operating system."""
     return np.random.Generator(ChaCha(key=secrets.randbits(256)))
 
 
-def monte_carlo_generator() -> np.random.Generator:
+def make_monte_carlo_generator() -> np.random.Generator:
     """Make a generator for post-processing, seeded with fresh entropy."""
     return np.random.Generator(np.random.SFC64())

@@ -14,8 +14,8 @@ from app.inference.core.design import Design
 from app.inference.core.model import Model
 from app.inference.core.query import Integers, Query
 from app.inference.core.row_source import RowSource
-from app.inference.private_zone.partition import Slots, Summation, chunk_units, gather, partial_sum
-from app.inference.private_zone.sampling import Subsamples, expected_coverage, poisson_pieces
+from app.inference.private_zone.partition import Slots, Summation, compute_chunk_units, compute_partial_sum, gather
+from app.inference.private_zone.sampling import Subsamples, compute_expected_coverage, draw_poisson_pieces
 
 Rates = Sequence[tuple[float, int]]
 """Sampling rates in the order of the queries, each with the number of consecutive queries that use it."""
@@ -33,7 +33,7 @@ class HeldRows:
     ) -> None:
         """Draw all subsamples, then gather their rows."""
         self._model, self._each = model, source.rows_per_slot
-        self._chunk = chunk_units(self._each, model.row_width)
+        self._chunk = compute_chunk_units(self._each, model.row_width)
         self._samples = Subsamples(sampling, source.slots, rates)
         self._rows, self._present = gather(model, design, source, self._samples.union)
 
@@ -64,7 +64,7 @@ class StreamedRows:
         rate = next(self._rates)
         if rate >= 1:
             return self._summation(query, range(self._slots))
-        pieces = poisson_pieces(self._sampling, self._slots, rate)
+        pieces = draw_poisson_pieces(self._sampling, self._slots, rate)
         parts = [self._summation(query, units) for units in _regroup(pieces, _STREAMED_UNITS)]
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
@@ -83,12 +83,12 @@ def choose_rows(
     Otherwise make streamed rows. If ``summation`` is given, it computes the sums, and rows are always streamed.
     ``sampling`` must be a generator that no other code uses.
     """
-    expected = expected_coverage(rates) * source.slots * source.rows_per_slot * (4 * model.row_width + 1)
+    expected = compute_expected_coverage(rates) * source.slots * source.rows_per_slot * (4 * model.row_width + 1)
     if summation is None and expected <= RESIDENT_BYTES:
         return HeldRows(model, design, source, sampling, rates)
 
     def sum_here(query: Query, units: Slots) -> Integers:
-        return partial_sum(query, model, design, source, units)
+        return compute_partial_sum(query, model, design, source, units)
 
     return StreamedRows(summation or sum_here, source.slots, sampling, rates)
 

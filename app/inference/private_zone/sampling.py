@@ -30,17 +30,17 @@ _MOST_LISTED = 16
 """Largest number of slots for each drawn index at which a table of all slots is faster than sorting."""
 
 
-def poisson_subsample(rng: np.random.Generator, slots: int, rate: float) -> NDArray[np.int64]:
+def draw_poisson_subsample(rng: np.random.Generator, slots: int, rate: float) -> NDArray[np.int64]:
     """Draw sorted, unique slots, each with probability ``rate``.
 
     Time and memory are of the order of their number.
     """
-    pieces = list(poisson_pieces(rng, slots, rate))
+    pieces = list(draw_poisson_pieces(rng, slots, rate))
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
-def poisson_pieces(rng: np.random.Generator, slots: int, rate: float) -> Iterator[NDArray[np.int64]]:
-    """Draw a subsample as :func:`poisson_subsample`, in consecutive pieces.
+def draw_poisson_pieces(rng: np.random.Generator, slots: int, rate: float) -> Iterator[NDArray[np.int64]]:
+    """Draw a subsample as :func:`draw_poisson_subsample`, in consecutive pieces.
 
     A dense subsample is drawn range by range; slots are independent, so its law is the same.
     """
@@ -75,7 +75,7 @@ def _draw_by_gaps(rng: np.random.Generator, slots: int, rate: float) -> NDArray[
     return drawn[drawn < slots]
 
 
-def expected_coverage(rates: Sequence[tuple[float, int]]) -> float:
+def compute_expected_coverage(rates: Sequence[tuple[float, int]]) -> float:
     """Compute the expected share of slots that are in any subsample.
 
     ``rates`` lists (sampling rate, number of subsamples).
@@ -118,8 +118,8 @@ class Subsamples:
         self._rates = [rate for rate, count in rates for _ in range(count)]
         self._union: Indices | None = None
         self._next: Iterator[Indices | None]
-        if expected_coverage(rates) >= _FULL_SHARE:
-            self._next = (None if rate >= 1 else poisson_subsample(rng, slots, rate) for rate in self._rates)
+        if compute_expected_coverage(rates) >= _FULL_SHARE:
+            self._next = (None if rate >= 1 else draw_poisson_subsample(rng, slots, rate) for rate in self._rates)
         elif sum(self._rates) * slots <= _MOST_STORED:
             self._union, self._next = _list_union(list(self._draw()), slots)
         else:
@@ -142,7 +142,7 @@ class Subsamples:
         return next(self._next)
 
     def _draw(self) -> Iterator[Indices]:
-        return (poisson_subsample(self._rng, self._slots, rate).astype(self._dtype) for rate in self._rates)
+        return (draw_poisson_subsample(self._rng, self._slots, rate).astype(self._dtype) for rate in self._rates)
 
     def _unite(self, drawn: Iterator[Indices]) -> Indices:
         if sum(self._rates) <= _SPARSE_SHARE:

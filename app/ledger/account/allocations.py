@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from app.db import WriteSession
 from app.errors import Fault, InvalidRequest, StateConflict
 from app.ledger.account import locked_account
-from app.ledger.account.opening import design_pot
+from app.ledger.account.opening import make_design_pot
 from app.ledger.context import LedgerContext
 from app.ledger.entries.balance import LIMIT_CHANGED
 from app.ledger.entries.meter import Pot, filter_pot
@@ -42,7 +42,7 @@ def allocate(context: LedgerContext, tx: WriteSession, dataset_id: str, allocati
 
 def _pot(before: Pot | None, epsilon: float, delta: float, max_epsilon: float, pointer: str) -> Pot:
     """An empty pot; it keeps the orders of an allocation that is in use."""
-    fresh = design_pot(epsilon, delta if before is None else before.delta, max_epsilon, pointer)
+    fresh = make_design_pot(epsilon, delta if before is None else before.delta, max_epsilon, pointer)
     if before is None or before.untouched:
         return fresh
     try:

@@ -38,7 +38,7 @@ def freeze(tx: WriteSession, dataset_id: str, cause: Cause) -> None:
     locked_account.freeze(tx, locked_account.lock_account_of(tx, dataset_id), dataset_id, cause)
 
 
-def unmarked_freezes(context: LedgerContext, session: ReadSession) -> list[str]:
+def list_unmarked_freezes(context: LedgerContext, session: ReadSession) -> list[str]:
     """The ids of frozen accounts whose mark does not record the freeze; empty without a mark.
 
     Raises:
@@ -62,7 +62,7 @@ def mark_freeze(context: LedgerContext, tx: WriteSession, account_id: str) -> No
     if account is None or account.frozen_at is None:
         return
     context.check_mark(tx)
-    dataset_id = opening.any_dataset(tx, account_id)
+    dataset_id = opening.find_any_dataset(tx, account_id)
     locked = locked_account.lock_verified(context, tx, dataset_id) if dataset_id is not None else None
     if locked is None:
         checkpoints.note(context, tx, account, 0)
@@ -89,7 +89,7 @@ def unfreeze(context: LedgerContext, tx: WriteSession, dataset_id: str, reason: 
         raise StateConflict(NOT_FROZEN)
     locked = locked_account.lock_verified(context, tx, dataset_id)
     cause = causes.read_cause(tx, account)
-    if locked is None or cause == Cause.MISMATCH or not verification.holds(tx, context.signer, account):
+    if locked is None or cause == Cause.MISMATCH or not verification.is_balanced(tx, context.signer, account):
         raise StateConflict(TAMPERED)
     if cause != Cause.RUN:
         raise StateConflict(UNKNOWN)

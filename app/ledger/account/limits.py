@@ -7,11 +7,11 @@ from app.db import WriteSession
 from app.errors import InvalidRequest, StateConflict
 from app.ledger.account import locked_account
 from app.ledger.account.locked_account import LockedAccount
-from app.ledger.account.opening import check_delta, check_epsilon, design_pot
+from app.ledger.account.opening import check_delta, check_epsilon, make_design_pot
 from app.ledger.context import LedgerContext
 from app.ledger.entries import admission
 from app.ledger.entries.balance import LIMIT_CHANGED
-from app.ledger.entries.meter import Pot, filter_pot, total_bounds
+from app.ledger.entries.meter import Pot, compute_total_bounds, filter_pot
 from app.ledger.entries.numbers import pack
 from app.privacy.filter import Filter
 
@@ -63,7 +63,7 @@ def _raise(locked: LockedAccount, dataset_id: str, epsilon: float, delta: float 
     added = epsilon - balance.total.epsilon
     if balance.guaranteed_epsilon + added > max_epsilon:
         raise InvalidRequest.at("/epsilon", f"The sum of all tranches would exceed {max_epsilon:g}; use a lower limit.")
-    tranche = design_pot(added, delta, max_epsilon, "/epsilon")
+    tranche = make_design_pot(added, delta, max_epsilon, "/epsilon")
     locked.append(LIMIT_CHANGED, dataset_id, _body(locked, epsilon, total_delta, tranche))
 
 
@@ -71,7 +71,7 @@ def _body(locked: LockedAccount, epsilon: float, delta: float, tranche: Pot | No
     return {
         "epsilon": epsilon,
         "delta": delta,
-        "bounds": pack(total_bounds(epsilon, delta, locked.balance.total.orders)),
+        "bounds": pack(compute_total_bounds(epsilon, delta, locked.balance.total.orders)),
         "tranche": tranche.to_json() if tranche else None,
         "distance": pack(locked.balance.distance.bounds),
     }
@@ -82,7 +82,7 @@ def _change_cap(locked: LockedAccount, dataset_id: str, cap: Pot, epsilon: float
     if epsilon == cap.epsilon:
         return
     if cap.untouched:
-        after = design_pot(epsilon, cap.delta, math.inf, "/epsilon")
+        after = make_design_pot(epsilon, cap.delta, math.inf, "/epsilon")
     else:
         after = filter_pot(Filter(epsilon, cap.delta, cap.orders, cap.weights))
         if not cap.rebound(epsilon, cap.delta, after.meter.bounds).meter.holds:

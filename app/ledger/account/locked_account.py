@@ -192,7 +192,7 @@ def read_balance(account: Account) -> Balance:
     return replace(balance, frozen=account.frozen_at is not None)
 
 
-def reserved_entry(locked: LockedAccount, job_id: str, state: str, dataset_id: str) -> Entry:
+def find_reserved_entry(locked: LockedAccount, job_id: str, state: str, dataset_id: str) -> Entry:
     """The entry that reserved a live job; a contradicting index row freezes the account.
 
     Raises:

@@ -24,12 +24,12 @@ def record_refusal(tx: WriteSession, dataset_id: str) -> None:
         raise NotFound
 
 
-def content_replaced(context: LedgerContext, tx: WriteSession, dataset_id: str, version: int) -> None:
+def note_content_replaced(context: LedgerContext, tx: WriteSession, dataset_id: str, version: int) -> None:
     """Note in the account's chain that the dataset has a new content."""
     _append(context, tx, dataset_id, CONTENT_REPLACED, {"version": version})
 
 
-def dataset_deleted(context: LedgerContext, tx: WriteSession, dataset_id: str) -> None:
+def note_dataset_deleted(context: LedgerContext, tx: WriteSession, dataset_id: str) -> None:
     """Note in the account's chain that the dataset was deleted; the account stays."""
     _append(context, tx, dataset_id, DATASET_DELETED, {})
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from sqlalchemy import select
 
-from app.db import ReadSession, WriteSession, new_id, now
+from app.db import ReadSession, WriteSession, generate_id, now
 from app.errors import InvalidRequest, StateConflict
 from app.hashchain import take_lock
 from app.ledger.account import locked_account
 from app.ledger.context import LedgerContext
 from app.ledger.entries import admission
 from app.ledger.entries.balance import ACCOUNT_OPENED, Balance, LedgerEvent, Share, apply
-from app.ledger.entries.meter import Pot, filter_pot, total_pot
+from app.ledger.entries.meter import Pot, filter_pot, make_total_pot
 from app.ledger.integrity import chain, snapshots
 from app.ledger.integrity.chain import Head
 from app.ledger.models import Account, Entry, LedgerDataset
@@ -46,13 +46,13 @@ def open_account(
         StateConflict: the population has an account with another delta or unit, or a frozen one.
     """
     check_delta(delta, slots, "/budget/delta")
-    pot = design_pot(epsilon, delta, context.max_epsilon, "/budget/epsilon")
+    pot = make_design_pot(epsilon, delta, context.max_epsilon, "/budget/epsilon")
     stated = {key: value for key, value in unit.items() if value is not None}
     take_lock(tx, f"{owner_id}|{population}")
     named = (Account.owner_id == owner_id, Account.population == population)
     account_id = tx.scalar(select(Account.id).where(*named))
     if account_id is None:
-        account_id = new_id("acc")
+        account_id = generate_id("acc")
         share = Share(slots, None, facts=facts)
         balance = _fresh_balance(owner_id, population, stated, pot, {dataset_id: share})
         insert(context, tx, account_id, dataset_id, balance)
@@ -72,7 +72,7 @@ def check_epsilon(epsilon: float, max_epsilon: float, pointer: str) -> None:
         raise InvalidRequest.at(pointer, f"Use a positive number of at most {max_epsilon:g}.")
 
 
-def design_pot(epsilon: float, delta: float, max_epsilon: float, pointer: str) -> Pot:
+def make_design_pot(epsilon: float, delta: float, max_epsilon: float, pointer: str) -> Pot:
     """An empty filter for ``(epsilon, delta)``.
 
     Raises:
@@ -93,7 +93,7 @@ def _fresh_balance(
         population=population,
         relation=Relation.ZERO_OUT,
         unit=unit,
-        total=total_pot(pot.epsilon, pot.delta, ORDERS),
+        total=make_total_pot(pot.epsilon, pot.delta, ORDERS),
         tranches=(pot,),
         datasets=datasets,
     )
@@ -114,7 +114,7 @@ def insert(context: LedgerContext, tx: WriteSession, account_id: str, dataset_id
     return account
 
 
-def any_dataset(session: ReadSession, account_id: str) -> str | None:
+def find_any_dataset(session: ReadSession, account_id: str) -> str | None:
     """The first of the account's datasets by id; None if their rows are missing."""
     query = select(LedgerDataset.dataset_id).where(LedgerDataset.account_id == account_id)
     return session.scalars(query.order_by(LedgerDataset.dataset_id)).first()
@@ -123,7 +123,7 @@ def any_dataset(session: ReadSession, account_id: str) -> str | None:
 def _join(
     context: LedgerContext, tx: WriteSession, account_id: str, dataset_id: str, *, unit: Mapping[str, Any], share: Share
 ) -> None:
-    locked = locked_account.lock_active(context, tx, any_dataset(tx, account_id) or dataset_id)
+    locked = locked_account.lock_active(context, tx, find_any_dataset(tx, account_id) or dataset_id)
     cap = share.cap
     assert cap is not None
     same = (cap.delta, unit, Relation.ZERO_OUT) == (

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from app.ledger.entries.balance import Balance
-from app.ledger.entries.charge import Charge, Pinned, amounts, check_priced
-from app.privacy.accounting import INFINITE, UNIT_BITS, epsilon
+from app.ledger.entries.charge import Charge, Pinned, check_priced, compute_amounts
+from app.privacy.accounting import INFINITE, UNIT_BITS, compute_epsilon
 
 _MARGIN = 1e-9
 """Margin below the largest Gaussian, so that noise calibrated to its epsilon is admitted despite rounding."""
@@ -41,7 +41,7 @@ def decide(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | N
         MethodNotAllowedOnPrivateData, InvalidRequest, Internal: the charge has no price.
     """
     priced = _price(balance, dataset_id, charge, caller_id)
-    tranches = tuple(amounts(charge, tranche.orders) for tranche in balance.tranches)
+    tranches = tuple(compute_amounts(charge, tranche.orders) for tranche in balance.tranches)
     rooms = [pot.meter.room(each) for pot, each in zip(balance.tranches, tranches, strict=True)]
     count = min(sum(rooms), balance.total.meter.room(priced.amounts))
     cap = balance.datasets[dataset_id].cap
@@ -59,13 +59,13 @@ def decide(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | N
     return Decision(preview, replace(priced, tranche=chosen, tranche_amounts=tranches[chosen]))
 
 
-def admits(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | None = None) -> bool:
+def is_admissible(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | None = None) -> bool:
     """Whether :func:`decide` would admit ``charge``. The tranches have few orders, so they are checked first.
 
     Raises:
         As :func:`decide`, if a tranche has room.
     """
-    if not any(pot.meter.room(amounts(charge, pot.orders)) for pot in balance.tranches):
+    if not any(pot.meter.room(compute_amounts(charge, pot.orders)) for pot in balance.tranches):
         return False
     return decide(balance, dataset_id, charge, caller_id).pinned is not None
 
@@ -75,27 +75,27 @@ def compose(balance: Balance, extra: tuple[int, ...] | None = None) -> float:
     vector = balance.total.meter.used
     if extra is not None:
         vector = tuple(map(sum, zip(vector, extra, strict=True)))
-    return at_limit(balance, vector)
+    return convert_at_limit(balance, vector)
 
 
-def at_limit(balance: Balance, vector: tuple[int, ...]) -> float:
+def convert_at_limit(balance: Balance, vector: tuple[int, ...]) -> float:
     """The epsilon of any vector over the account's orders, at the account's delta."""
-    return epsilon(vector, balance.total.delta, balance.total.orders)
+    return compute_epsilon(vector, balance.total.delta, balance.total.orders)
 
 
-_cost = lru_cache(maxsize=1024)(epsilon)
+_cost = lru_cache(maxsize=1024)(compute_epsilon)
 
 
 def _price(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | None) -> Pinned:
-    vector = amounts(charge, balance.total.orders)
+    vector = compute_amounts(charge, balance.total.orders)
     check_priced(vector)
     cap = balance.datasets[dataset_id].cap
-    capped = amounts(charge, cap.orders) if cap is not None else ()
+    capped = compute_amounts(charge, cap.orders) if cap is not None else ()
     priced = Pinned(vector, 0, (), capped)
     allocation = balance.datasets[dataset_id].allocations.get(caller_id or "")
     if allocation is None:
         return priced
-    return replace(priced, caller_id=caller_id, caller_amounts=amounts(charge, allocation.orders))
+    return replace(priced, caller_id=caller_id, caller_amounts=compute_amounts(charge, allocation.orders))
 
 
 def _preview(balance: Balance, priced: Pinned, count: int) -> Preview:
@@ -108,7 +108,7 @@ def _preview(balance: Balance, priced: Pinned, count: int) -> Preview:
     )
 
 
-def largest_gaussian(balance: Balance, dataset_id: str, caller_id: str | None = None) -> float:
+def find_largest_gaussian(balance: Balance, dataset_id: str, caller_id: str | None = None) -> float:
     """The epsilon of the largest full-batch Gaussian job that would be admitted; 0 if none.
 
     Within the allocation of ``caller_id``, if there is one. A Gaussian's divergence is ``rho * order``, so the tightest
@@ -124,7 +124,7 @@ def largest_gaussian(balance: Balance, dataset_id: str, caller_id: str | None = 
     rho = min(best, *(_largest_rho(pot.orders, pot.meter.slack) for pot in pots))
     if rho < _LEAST_RHO or balance.frozen:
         return 0.0
-    return at_limit(balance, tuple(min(int(rho * order), INFINITE) for order in balance.total.orders))
+    return convert_at_limit(balance, tuple(min(int(rho * order), INFINITE) for order in balance.total.orders))
 
 
 def _largest_rho(orders: tuple[float, ...], slack: tuple[int, ...]) -> float:

@@ -6,7 +6,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from app.hashchain.encoding import Written, digest_of, write
+from app.hashchain.encoding import Written, digest_form, write
 from app.ledger.entries.balance_columns import BalanceColumns
 from app.ledger.entries.charge import Pinned
 from app.ledger.entries.meter import Meter, Pot
@@ -185,7 +185,7 @@ def _job(balance: Balance, event: LedgerEvent) -> Balance:
     if kind == SETTLED:
         return replace(balance, live=live, settled=balance.settled + 1)
     if kind == RESERVED:
-        live[job_id] = LiveJob(RESERVED, event.sequence, digest_of(event.text.encode()))
+        live[job_id] = LiveJob(RESERVED, event.sequence, digest_form(event.text.encode()))
     elif kind == OPENED and before:
         live[job_id] = replace(before, state=OPENED)
     return _move(replace(balance, live=live), event)

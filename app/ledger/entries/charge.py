@@ -7,7 +7,7 @@ from typing import Any
 
 from app.errors import Internal, InvalidRequest, MethodNotAllowedOnPrivateData
 from app.ledger.entries.numbers import pack, unpack
-from app.privacy.accounting import INFINITE, renyi
+from app.privacy.accounting import INFINITE, compose_renyi
 from app.privacy.events import NonPrivateEvent, PrivacyEvent, UnknownEvent
 
 
@@ -57,7 +57,7 @@ class Pinned:
 
 
 @lru_cache(maxsize=4096)
-def amounts(charge: Charge, orders: tuple[float, ...]) -> tuple[int, ...]:
+def compute_amounts(charge: Charge, orders: tuple[float, ...]) -> tuple[int, ...]:
     """The Renyi vector of ``charge`` at ``orders``.
 
     Raises:
@@ -67,7 +67,7 @@ def amounts(charge: Charge, orders: tuple[float, ...]) -> tuple[int, ...]:
     if any(isinstance(event, NonPrivateEvent) for event in charge.events):
         raise MethodNotAllowedOnPrivateData
     try:
-        vector = renyi(charge.events, orders)
+        vector = compose_renyi(charge.events, orders)
     except UnknownEvent as error:
         raise Internal("A planned event has no price, so nothing can be charged for it.") from error
     if min(vector) <= 0:

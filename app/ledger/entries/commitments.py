@@ -59,7 +59,7 @@ class Terms:
         return pinned == (self.commitment.plan, self.commitment.facts, self.epsilon, self.delta)
 
 
-def matches_declaration(balance: Balance, dataset_id: str, commitment: Commitment) -> bool:
+def is_as_declared(balance: Balance, dataset_id: str, commitment: Commitment) -> bool:
     """Whether the facts match the declaration, as far as the account records it."""
     share = balance.datasets[dataset_id]
     unit = {name: value for name, value in commitment.unit.items() if value is not None}
@@ -80,7 +80,7 @@ def check(locked: LockedAccount, row: Reservation, terms: Terms | None) -> Mappi
         StateConflict: the terms differ, and the account is frozen; or an older version made the reservation.
         DependencyUnavailable: a newer ledger key signed it, which this process does not have.
     """
-    entry = locked_account.reserved_entry(locked, row.job_id, row.state, row.dataset_id)
+    entry = locked_account.find_reserved_entry(locked, row.job_id, row.state, row.dataset_id)
     if "signature" not in entry.body:
         raise StateConflict(UNSIGNED)
     if terms is None or not terms.agree_with(entry.body) or not _is_signed(locked.context, locked.tx, entry):

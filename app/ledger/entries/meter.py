@@ -108,12 +108,12 @@ def filter_pot(rule: Filter) -> Pot:
     return _empty(rule.epsilon, rule.delta, rule.orders, rule.weights, rule.bounds())
 
 
-def total_pot(epsilon: float, delta: float, orders: tuple[float, ...]) -> Pot:
+def make_total_pot(epsilon: float, delta: float, orders: tuple[float, ...]) -> Pot:
     """An empty pot for the composed total; each order converts all of delta, as for a fixed plan."""
-    return _empty(epsilon, delta, orders, (), total_bounds(epsilon, delta, orders))
+    return _empty(epsilon, delta, orders, (), compute_total_bounds(epsilon, delta, orders))
 
 
-def total_bounds(epsilon: float, delta: float, orders: Sequence[float]) -> tuple[int, ...]:
+def compute_total_bounds(epsilon: float, delta: float, orders: Sequence[float]) -> tuple[int, ...]:
     """Each order's bound if it alone converts all of ``delta``."""
     return tuple(Filter(epsilon, delta, (order,), (1.0,)).bounds()[0] for order in orders)
 

@@ -40,7 +40,7 @@ def reserve(
             job has a reservation already.
     """
     locked = locked_account.lock_active(context, tx, dataset_id)
-    if not commitments.matches_declaration(locked.balance, dataset_id, commitment):
+    if not commitments.is_as_declared(locked.balance, dataset_id, commitment):
         locked_account.freeze_durably(tx, locked.account, dataset_id)
         raise StateConflict(commitments.ALTERED)
     if job_id in locked.balance.live:  # the index refuses one that has ended
@@ -143,7 +143,7 @@ def void(context: LedgerContext, tx: WriteSession, job_id: str) -> None:
         _advance(locked, row, VOIDED, {"charge": _reserved_body(locked, row)["charge"]})
 
 
-def state(session: ReadSession, job_id: str) -> str:
+def find_state(session: ReadSession, job_id: str) -> str:
     """``reserved``, ``opened``, ``settled`` or ``voided``.
 
     Raises:
@@ -170,7 +170,7 @@ def lock_reserved(tx: WriteSession, job_id: str) -> None:
         locked_account.lock_account_of(tx, row.dataset_id)
 
 
-def contains_settled(session: ReadSession, job_id: str) -> bool:
+def has_settled(session: ReadSession, job_id: str) -> bool:
     """Whether the job's settled charge is in its account's chain, unaltered."""
     return certificate_checks.find_settled(session, job_id) is not None
 
@@ -204,7 +204,7 @@ def _lock_checked(
 
 def _reserved_body(locked: LockedAccount, row: Reservation) -> Mapping[str, Any]:
     """The body of the reservation in the chain; a contradicting row freezes the account."""
-    return locked_account.reserved_entry(locked, row.job_id, row.state, row.dataset_id).body
+    return locked_account.find_reserved_entry(locked, row.job_id, row.state, row.dataset_id).body
 
 
 def _events(body: Mapping[str, Any]) -> tuple[PrivacyEvent, ...]:
@@ -231,5 +231,5 @@ def _describe_excess(balance: Balance, dataset_id: str, preview: Preview, caller
         requested={"epsilon": preview.cost_epsilon, "delta": delta},
         epsilon_after=preview.epsilon_after,
         limit={"epsilon": limit, "delta": delta},
-        remaining={"epsilon": admission.largest_gaussian(balance, dataset_id, caller_id), "delta": delta},
+        remaining={"epsilon": admission.find_largest_gaussian(balance, dataset_id, caller_id), "delta": delta},
     )

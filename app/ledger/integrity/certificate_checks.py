@@ -6,12 +6,12 @@ from typing import Any
 from sqlalchemy import exists, select
 
 from app.db import ReadSession
-from app.ledger.integrity.chain import entry_hash
+from app.ledger.integrity.chain import compute_entry_hash
 from app.ledger.models import Checkpoint, Entry, Reservation
 from app.privacy.events import PrivacyEvent, flatten, from_json, merge
 
 
-def covers(session: ReadSession, job_id: str, ran: Sequence[PrivacyEvent]) -> bool:
+def is_covered(session: ReadSession, job_id: str, ran: Sequence[PrivacyEvent]) -> bool:
     """Whether the job's settled charge is intact and covers all events that ran."""
     entry = find_settled(session, job_id)
     return entry is not None and merge(flatten(_events(entry.body["executed"]))) == merge(flatten(ran))
@@ -21,12 +21,16 @@ def find_settled(session: ReadSession, job_id: str) -> Entry | None:
     """The entry of the job's settled charge; None if it is missing or altered."""
     row = session.get(Reservation, job_id)
     entry = session.get(Entry, (row.account_id, row.sequence)) if row is not None else None
-    if entry is None or (entry.kind, entry.job_id) != ("settled", job_id) or entry.entry_hash != entry_hash(entry):
+    if (
+        entry is None
+        or (entry.kind, entry.job_id) != ("settled", job_id)
+        or entry.entry_hash != compute_entry_hash(entry)
+    ):
         return None
     return entry
 
 
-def stands_on(session: ReadSession, job_id: str, stated: Mapping[str, Any]) -> bool:
+def is_chained(session: ReadSession, job_id: str, stated: Mapping[str, Any]) -> bool:
     """Whether the chains contain the entry and checkpoint of a certificate, after its charge."""
     row = session.get(Reservation, job_id)
     if row is None or stated["sequence"] < row.sequence:

@@ -9,7 +9,7 @@ from rfc8785 import CanonicalizationError
 from sqlalchemy import Row, and_, bindparam, func, select
 
 from app.db import ReadSession
-from app.hashchain import End, hash_entry, instant
+from app.hashchain import End, format_instant, hash_entry
 from app.ledger.entries.balance import Balance, LedgerEvent, apply
 from app.ledger.models import Checkpoint, Entry
 
@@ -71,7 +71,7 @@ Link = Entry | Row[Any]
 """An entry, or the row of one."""
 
 
-def entry_hash(entry: Link) -> str:
+def compute_entry_hash(entry: Link) -> str:
     """SHA-256 of the entry's columns, including the previous hash."""
     return hash_entry(entry.sequence, entry.previous_hash, _content_of(entry))
 
@@ -109,7 +109,7 @@ def replay(head: Head, entries: Iterable[Link]) -> Iterator[tuple[Link, Head]]:
         yield entry, head
 
 
-def after(session: ReadSession, account_id: str, sequence: int) -> Iterator[Link]:
+def read_after(session: ReadSession, account_id: str, sequence: int) -> Iterator[Link]:
     """Yield the account's entries after ``sequence``, oldest first, read in pages."""
     query = select(*_ENTRIES.c).where(_ENTRIES.c.account_id == account_id).order_by(_ENTRIES.c.sequence).limit(_PAGE)
     while page := session.execute(query.where(_ENTRIES.c.sequence > sequence)).all():
@@ -117,7 +117,7 @@ def after(session: ReadSession, account_id: str, sequence: int) -> Iterator[Link
         sequence = page[-1].sequence
 
 
-def tail(session: ReadSession, account_id: str, sequence: int) -> tuple[int, Sequence[Link]]:
+def read_tail(session: ReadSession, account_id: str, sequence: int) -> tuple[int, Sequence[Link]]:
     """The account's newest checkpoint (0 if none), and its entries after ``sequence``: in one round trip."""
     rows = session.execute(_TAIL, {"of_account": account_id, "behind": sequence}).all()
     return rows[0].newest or 0, rows if rows[0].sequence is not None else ()
@@ -134,7 +134,7 @@ def _content_of(entry: Link) -> dict[str, Any]:
 def _content(account_id: str, at: datetime, event: LedgerEvent, epsilon_after: float) -> dict[str, Any]:
     return {
         "account_id": account_id,
-        "at": instant(at),
+        "at": format_instant(at),
         "kind": event.kind,
         "dataset_id": event.dataset_id,
         "job_id": event.job_id,

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from app.db import ReadSession, WriteSession, now
-from app.hashchain import End, check_key, digest, instant, take_lock
+from app.hashchain import End, check_key, digest, format_instant, take_lock
 from app.ledger.account import locked_account
 from app.ledger.account.locked_account import LockedAccount
 from app.ledger.context import LedgerContext
@@ -101,7 +101,7 @@ def note(
     return row
 
 
-def newest_checkpoint(tx: WriteSession) -> int:
+def find_newest_checkpoint(tx: WriteSession) -> int:
     """The sequence of the newest checkpoint; 0 if there is none. No other is appended until ``tx`` ends."""
     take_lock(tx, NAME)
     return tx.scalar(select(func.max(Checkpoint.sequence))) or 0
@@ -125,7 +125,7 @@ def _statement(row: Checkpoint) -> dict[str, Any]:
 
 def _content(row: Checkpoint) -> Mapping[str, Any]:
     return {
-        "at": instant(row.at),
+        "at": format_instant(row.at),
         "account_id": row.account_id,
         "account_sequence": row.account_sequence,
         "account_head": row.account_head,

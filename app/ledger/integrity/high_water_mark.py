@@ -18,7 +18,7 @@ from app.hashchain import GENESIS
 from app.ledger.entries.balance import Balance
 from app.ledger.models import Account, Checkpoint
 from app.vault.errors import ObjectMissing
-from app.vault.marks import MarkName, Marks, newest, newest_each
+from app.vault.marks import MarkName, Marks, find_newest, find_newest_each
 from app.vault.signing import Signer
 
 _KIND = "corevault.mark"
@@ -69,11 +69,11 @@ class HighWaterMark:
             DependencyUnavailable: the database is behind the mark, the mark is missing, or cannot be reached.
         """
         self.confirmed = False
-        top = newest(self._marks.names())
+        top = find_newest(self._marks.names())
         if top is None:
             if session.scalar(select(exists().where(Checkpoint.sequence > 0))):
                 raise DependencyUnavailable(MISSING)
-        elif not contains(session, top):
+        elif not has_checkpoint(session, top):
             raise DependencyUnavailable(BEHIND)
         self.confirmed = True
 
@@ -100,7 +100,7 @@ class HighWaterMark:
 
     def names(self) -> list[MarkName]:
         """The newest mark of each account."""
-        return newest_each(self._marks.names())
+        return find_newest_each(self._marks.names())
 
     def without_freeze(self, account_ids: Sequence[str]) -> list[str]:
         """The accounts whose newest mark does not record a freeze.
@@ -141,7 +141,7 @@ def describe_balance(account: Account) -> dict[str, Any]:
     return {**whole, "frozen": account.frozen_at is not None}
 
 
-def contains(session: ReadSession, name: MarkName) -> bool:
+def has_checkpoint(session: ReadSession, name: MarkName) -> bool:
     """Whether the database contains a mark's checkpoint; the announcement of a mark has none."""
     if name.sequence == 0:
         return True

@@ -23,7 +23,7 @@ from app.ledger.entries.balance import OPENED, RESERVED, SETTLED, Balance, Ledge
 from app.ledger.entries.charge import Pinned
 from app.ledger.entries.meter import Meter, Pot
 from app.ledger.integrity import checkpoints
-from app.ledger.integrity.high_water_mark import State, contains
+from app.ledger.integrity.high_water_mark import State, has_checkpoint
 from app.ledger.models import Account, Entry, LedgerDataset
 from app.vault.marks import MarkName
 
@@ -56,7 +56,7 @@ def reconcile(context: LedgerContext, tx: WriteSession, *, adopt: bool) -> list[
             raise StateConflict(NO_MARK)
         return [Reconciled(account_id, "adopted") for account_id in sign_anew(context, tx)]
     above = max(name.sequence for name in names)
-    missing = [name for name in names if not contains(tx, name)]
+    missing = [name for name in names if not has_checkpoint(tx, name)]
     return [_reconcile(context, tx, name, mark.read(name), above) for name in missing]
 
 
@@ -64,7 +64,7 @@ def sign_anew(context: LedgerContext, tx: WriteSession) -> list[str]:
     """Append a checkpoint of every account that verifies, without regard to the mark; return their ids."""
     signed = []
     for account_id in tx.scalars(select(Account.id).order_by(Account.id)).all():
-        account, dataset_id = locked_account.lock_account(tx, account_id), opening.any_dataset(tx, account_id)
+        account, dataset_id = locked_account.lock_account(tx, account_id), opening.find_any_dataset(tx, account_id)
         locked = locked_account.lock_verified(context, tx, dataset_id) if account is not None and dataset_id else None
         if locked is not None:
             checkpoints.append(locked, above=0)
@@ -76,7 +76,7 @@ def _reconcile(context: LedgerContext, tx: WriteSession, name: MarkName, state: 
     account = locked_account.lock_account(tx, name.account)
     if account is None:
         account = _reinsert(context, tx, name, state)
-    dataset_id = opening.any_dataset(tx, account.id) or ""
+    dataset_id = opening.find_any_dataset(tx, account.id) or ""
     locked = locked_account.lock_verified(context, tx, dataset_id)
     if locked is not None and state is not None and _is_freeze_ended(locked, state):
         freezing.lift(locked, dataset_id, {"mark": str(name)})

@@ -100,7 +100,7 @@ def _recall_continued(session: ReadSession, memory: VerifiedHeads, account: Acco
 
 def _replay_to_end(session: ReadSession, account: Account, start: VerifiedHead, *, strict: bool) -> VerifiedHead:
     """Replay the entries after ``start``; ``strict``: all of them must be :data:`UNCOVERED`."""
-    newest, entries = chain.tail(session, account.id, start.head.sequence)
+    newest, entries = chain.read_tail(session, account.id, start.head.sequence)
     head = start.head
     for entry, reached in chain.replay(head, entries):
         if strict and entry.kind not in UNCOVERED:

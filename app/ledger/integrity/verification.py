@@ -25,7 +25,7 @@ def verify(context: LedgerContext, session: ReadSession) -> tuple[str, ...]:
     for account_id in session.scalars(select(Account.id).order_by(Account.id)).all():
         query = select(Account).where(Account.id == account_id).with_for_update(read=True)
         account = session.scalars(query.execution_options(populate_existing=True)).one()
-        if not holds(session, context.signer, account):
+        if not is_balanced(session, context.signer, account):
             suspects.add(account_id)
     return tuple(sorted(suspects))
 
@@ -38,7 +38,7 @@ def verify_and_freeze(context: LedgerContext, tx: WriteSession) -> tuple[str, ..
     for account_id in suspects:
         account = tx.get(Account, account_id)
         if account is not None:
-            locked_account.freeze(tx, account, opening.any_dataset(tx, account_id) or "")
+            locked_account.freeze(tx, account, opening.find_any_dataset(tx, account_id) or "")
     return suspects
 
 
@@ -65,7 +65,7 @@ class _Trail:
             self.points[entry.sequence] = (entry.entry_hash, digest(balance.to_json()))
 
 
-def holds(session: ReadSession, signer: Signer, account: Account) -> bool:
+def is_balanced(session: ReadSession, signer: Signer, account: Account) -> bool:
     """Whether the locked account equals the sum of its entries.
 
     Replays the chain from its first entry, then compares all that was derived from it.
@@ -94,7 +94,7 @@ def holds(session: ReadSession, signer: Signer, account: Account) -> bool:
 
 def _replay(session: ReadSession, account: Account, trail: _Trail) -> Balance:
     head = Head()
-    for entry, reached in chain.replay(head, chain.after(session, account.id, 0)):
+    for entry, reached in chain.replay(head, chain.read_after(session, account.id, 0)):
         head = reached
         assert head.balance is not None
         trail.record(entry, head.balance)

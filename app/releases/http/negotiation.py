@@ -55,7 +55,7 @@ def is_not_modified(if_none_match: str | None, etag: str) -> bool:
     return if_none_match.strip() == "*" or etag in [tag.removeprefix("W/") for tag in _TAG.findall(if_none_match)]
 
 
-def requested_range(header: str | None, if_range: str | None, etag: str, length: int) -> Slice | None:
+def choose_range(header: str | None, if_range: str | None, etag: str, length: int) -> Slice | None:
     """Return the single range to answer with 206, or None for the whole representation.
 
     Several ranges, another unit and malformed headers are ignored. So is a range whose ``If-Range`` names another

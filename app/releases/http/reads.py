@@ -12,7 +12,7 @@ from typing import Final
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.context import current
+from app.context import get_current
 from app.errors import CorevaultError
 from app.releases.http.cache import PublicReleases
 from app.releases.http.formats import Part
@@ -52,7 +52,7 @@ class PublicReads:
         if path is None or reply is None:
             await self._app(scope, receive, send)
             return
-        if (context := current()) is not None:
+        if (context := get_current()) is not None:
             context.route = ROUTES[Part(path[2])]
         headers = [(name.lower().encode(), value.encode()) for name, value in reply.headers.items()]
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})

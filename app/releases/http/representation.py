@@ -11,9 +11,9 @@ from app.releases.http.negotiation import (
     Slice,
     Unsatisfiable,
     choose,
+    choose_range,
     is_not_modified,
     precondition_holds,
-    requested_range,
 )
 from app.releases.models import Release
 
@@ -97,7 +97,7 @@ class Offers:
         if is_not_modified(read.if_none_match, chosen.etag):
             return Reply(304, _without(chosen.headers, "Content-Type"), chosen)
         try:
-            part = requested_range(read.range, read.if_range, chosen.etag, chosen.length)
+            part = choose_range(read.range, read.if_range, chosen.etag, chosen.length)
         except Unsatisfiable:
             raise OutOfRange(chosen.length) from None
         if part is None:
@@ -109,7 +109,7 @@ class Offers:
         return Reply(206, {**chosen.headers, **shown}, chosen, part)
 
 
-def cache_control(release: Release) -> str:
+def make_cache_control(release: Release) -> str:
     """Return the Cache-Control header of the release."""
     return FOREVER if release.public else KEYED
 
@@ -122,7 +122,7 @@ def _representation(release: Release, name: str) -> Representation:
         "ETag": etag,
         "Repr-Digest": digest_header(bytes.fromhex(stored["sha256"])),
         "Vary": "Accept" if release.public else "Accept, Authorization",
-        "Cache-Control": cache_control(release),
+        "Cache-Control": make_cache_control(release),
         "Accept-Ranges": "bytes",
         "Content-Disposition": f'attachment; filename="{release.id}.{name}"',
     }

@@ -26,7 +26,7 @@ _MOST_EXACT = 2.0**53
 _MOST_CACHED = 100_000
 
 
-def text_of(cell: object) -> str:
+def format_cell(cell: object) -> str:
     """The text of a cell as a CSV file contains it; a missing cell is an empty text."""
     if isinstance(cell, str):
         return cell
@@ -42,36 +42,36 @@ def is_missing(cell: object) -> bool:
     return isinstance(cell, float | np.floating | np.datetime64 | np.timedelta64) and bool(cell != cell)  # noqa: PLR0124
 
 
-def cells_of(values: NDArray[Any], *, as_text: bool) -> Cells:
+def make_cells(values: NDArray[Any], *, as_text: bool) -> Cells:
     """An array ``(n,)`` as cells. Numbers stay numbers unless ``as_text``; all other values become text."""
     if values.dtype.kind in "iuf" and not as_text:
         return values.astype(np.float64)
     scalars = list(values) if values.dtype.kind in "mM" else values.tolist()  # ``tolist`` turns times into integers
-    return [text_of(cell) for cell in scalars]
+    return [format_cell(cell) for cell in scalars]
 
 
-def values_of(column: "Column", cells: Cells) -> Array:
+def parse_values(column: "Column", cells: Cells) -> Array:
     """Values ``(n,)`` of the declared type, not clamped. A category is its index, a missing cell NaN."""
     if column.categories is not None:
         return Categories(column.categories).codes(cells)
     if column.type == "binary":
-        return truths(cells)
-    values = numbers(cells)
+        return parse_truths(cells)
+    values = parse_numbers(cells)
     if column.type == "integer":
         values[values != np.trunc(values)] = np.nan
     return values
 
 
-def numbers(cells: Cells) -> Array:
+def parse_numbers(cells: Cells) -> Array:
     """Finite numbers ``(n,)``; NaN for every other cell."""
     values = np.array(cells) if isinstance(cells, np.ndarray) else _parse(cells)
     values[~np.isfinite(values)] = np.nan
     return values
 
 
-def truths(cells: Cells) -> Array:
+def parse_truths(cells: Cells) -> Array:
     """Truth values ``(n,)`` as 0 and 1, from numbers or from true and false; NaN for every other cell."""
-    values = numbers(cells)
+    values = parse_numbers(cells)
     if not isinstance(cells, np.ndarray):
         for place in np.flatnonzero(np.isnan(values)).tolist():
             values[place] = _TRUTHS.get(cells[place].strip(SPACES).lower(), math.nan)
@@ -93,7 +93,7 @@ def _number(cell: str) -> float:
     return float(trimmed) if _NUMBER.fullmatch(trimmed) else math.nan
 
 
-def category_value(text: str) -> float | None:
+def find_category_value(text: str) -> float | None:
     """The value by which a text can match a category; None if it has none.
 
     The value of a number is the number itself. The value of ``true`` is 1, and that of ``false`` is 0. A number of 2^53
@@ -109,14 +109,14 @@ class Categories:
     """The declared categories of one column.
 
     Three rules are tried in order. First, a text matches the category with exactly this text. Second, it matches after
-    the spaces around it are removed. Third, it matches a category of the same value (see ``category_value``), if there
-    is only one: ``1``, ``1.0`` and ``True`` all match the category ``"1"``. A number in an array has no text, so only
-    the third rule applies.
+    the spaces around it are removed. Third, it matches a category of the same value (see ``find_category_value``), if
+    there is only one: ``1``, ``1.0`` and ``True`` all match the category ``"1"``. A number in an array has no text, so
+    only the third rule applies.
     """
 
     def __init__(self, categories: Sequence[str]) -> None:
         self._by_text = {category: float(index) for index, category in enumerate(categories)}
-        values = [category_value(category) for category in categories]
+        values = [find_category_value(category) for category in categories]
         self._by_value = {
             value: float(index) for index, value in enumerate(values) if value is not None and values.count(value) == 1
         }
@@ -137,5 +137,5 @@ class Categories:
         for form in (text, text.strip(SPACES)):
             if form in self._by_text:
                 return self._by_text[form]
-        value = category_value(text)
+        value = find_category_value(text)
         return math.nan if value is None else self._by_value.get(value, math.nan)

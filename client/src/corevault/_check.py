@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from corevault._cells import Categories, Cells, values_of
+from corevault._cells import Categories, Cells, parse_values
 from corevault._reading import Batch, Rows, open_rows
 from corevault._upload import Upload
 from corevault.errors import InvalidArgument
@@ -123,7 +123,7 @@ class _Count:
     def add(self, cells: Cells) -> Flags:
         """Counts the cells of a batch; returns flags ``(n,)`` of the rows that this column makes null."""
         column = self._column
-        values = values_of(column, cells) if self._categories is None else self._categories.codes(cells)
+        values = parse_values(column, cells) if self._categories is None else self._categories.codes(cells)
         missing = np.isnan(values)
         if column.lower is not None and column.upper is not None:
             outside = (values < column.lower) | (values > column.upper)

@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Iterable
 
 
-def of_chunks(chunks: Iterable[bytes]) -> str:
+def digest_chunks(chunks: Iterable[bytes]) -> str:
     """The SHA-256 field value of a body that comes in chunks."""
     state = hashlib.sha256()
     for chunk in chunks:
@@ -13,12 +13,12 @@ def of_chunks(chunks: Iterable[bytes]) -> str:
     return f"sha-256=:{base64.b64encode(state.digest()).decode()}:"
 
 
-def of_bytes(content: bytes) -> str:
+def digest_bytes(content: bytes) -> str:
     """The SHA-256 field value of a body."""
-    return of_chunks((content,))
+    return digest_chunks((content,))
 
 
-def sha256_member(header: str) -> str | None:
+def find_sha256_member(header: str) -> str | None:
     """The ``sha-256`` member of a digest field that may list several algorithms."""
     members = (member.strip() for member in header.split(","))
     return next((member for member in members if member.startswith("sha-256=:")), None)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from corevault import _sse
 from corevault._arguments import require_number
 from corevault._http import Http, quote_segment
-from corevault._progress import Report, fraction_bar
+from corevault._progress import Report, show_fraction
 from corevault.errors import ApiError, ConnectionFailed, UnexpectedReply, WaitTimeout
 from corevault.replies.job import Job, JobEvent
 
@@ -15,7 +15,7 @@ _SILENCE_SECONDS = 40.0  # the server sends a comment every 15 s
 _MOST_ATTEMPTS = 5  # connections in a row without a new event
 
 
-def events(http: Http, job_id: str, last_event_id: str | None) -> Iterator[JobEvent]:
+def read_events(http: Http, job_id: str, last_event_id: str | None) -> Iterator[JobEvent]:
     """The events of one connection, up to ``end`` or until the connection closes."""
     headers = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
     with http.lines(f"/v1/jobs/{quote_segment(job_id)}/events", headers, _SILENCE_SECONDS) as lines:
@@ -31,7 +31,7 @@ def wait(http: Http, job_id: str, *, shown: bool, timeout_seconds: float | None,
         require_number(timeout_seconds, "timeout_seconds")
     require_number(poll_seconds, "poll_seconds", lower=0.0)
     deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-    with fraction_bar(shown, job_id) as report:
+    with show_fraction(shown, job_id) as report:
         job = _fetch_job(http, job_id, report)
         if not job.ended:
             _follow(http, job_id, report, deadline)
@@ -50,7 +50,7 @@ def _follow(http: Http, job_id: str, report: Report, deadline: float | None) -> 
     while attempts < _MOST_ATTEMPTS:
         attempts += 1
         try:
-            for event in events(http, job_id, last_id):
+            for event in read_events(http, job_id, last_id):
                 _report(event, report)
                 if event.name == "end":
                     return

@@ -41,14 +41,14 @@ def check_format(start: bytes) -> None:
             raise InvalidArgument(sentence)
 
 
-def format_of(start: bytes) -> str | None:
+def find_format(start: bytes) -> str | None:
     """The media type that the first bytes show; None if they may be CSV."""
     if start.startswith(_PARQUET_START):
         return PARQUET
     return ARROW_STREAM if start.startswith(_ARROW_START) else None
 
 
-def media_type_of(start: bytes, suffix: str | None, given: str | None) -> str:
+def find_media_type(start: bytes, suffix: str | None, given: str | None) -> str:
     """The media type of a content that begins with ``start``.
 
     ``suffix`` is the suffix of a path, None for any other source. ``given`` is the media type that the caller names;
@@ -56,7 +56,7 @@ def media_type_of(start: bytes, suffix: str | None, given: str | None) -> str:
 
     Raises ``InvalidArgument`` if they contradict each other, and if the caller must name the media type.
     """
-    detected = format_of(start)
+    detected = find_format(start)
     if given is not None:
         return _confirm_type(given, detected, start)
     if detected is not None:

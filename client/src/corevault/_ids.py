@@ -12,7 +12,7 @@ from corevault.replies.release import Release
 Known = Dataset | Job | Release | ApiKey | OpenUpload
 
 
-def id_of(given: str | Known | None, kind: type[Known]) -> str:
+def read_id(given: str | Known | None, kind: type[Known]) -> str:
     """The id of ``given``. Raises ``WrongType`` for anything but text and an object of the class ``kind``."""
     if isinstance(given, str):
         return given
@@ -23,8 +23,8 @@ def id_of(given: str | Known | None, kind: type[Known]) -> str:
     raise WrongType(f"Pass an id (text) or an object of the class {kind.__name__}; {describe(given)}.")
 
 
-def ids_of(given: Iterable[str | Known], kind: type[Known]) -> list[str]:
+def read_ids(given: Iterable[str | Known], kind: type[Known]) -> list[str]:
     """The ids of several objects. Raises ``WrongType`` for a single id, whose letters would count as ids."""
     if isinstance(given, str | Dataset | Job | Release | ApiKey) or not isinstance(given, Iterable):
         raise WrongType(f"Pass a list of ids or of {kind.__name__} objects, even for a single one.")
-    return [id_of(each, kind) for each in given]
+    return [read_id(each, kind) for each in given]

@@ -19,7 +19,7 @@ def _silent(done: float, stage: str = "", /) -> None:
 
 
 @contextmanager
-def bytes_bar(shown: bool | Callable[[int], None], label: str, total: int | None) -> Iterator[Report]:
+def show_bytes(shown: bool | Callable[[int], None], label: str, total: int | None) -> Iterator[Report]:
     """A bar for an upload, or calls of ``shown`` with the bytes sent. Without ``total`` the bar pulses."""
     if callable(shown):
         report = shown
@@ -34,7 +34,7 @@ def bytes_bar(shown: bool | Callable[[int], None], label: str, total: int | None
 
 
 @contextmanager
-def fraction_bar(shown: bool, label: str) -> Iterator[Report]:
+def show_fraction(shown: bool, label: str) -> Iterator[Report]:
     """A bar for a fraction in [0, 1], with the stage at its right."""
     if not shown:
         yield _silent

@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from corevault._cells import Cells, text_of
+from corevault._cells import Cells, format_cell
 from corevault._formats import ARROW_STREAM, PARQUET
-from corevault._tables import import_pyarrow, rows_at_once
+from corevault._tables import count_rows_at_once, import_pyarrow
 from corevault._upload import Upload
 from corevault.errors import InvalidArgument
 
@@ -75,7 +75,7 @@ def _csv_rows(file: io.BufferedReader) -> Rows:
 
 def _csv_batches(reader: Iterator[list[str]], width: int) -> Iterator[Batch]:
     ended = False
-    while rows := _next_rows(reader, rows_at_once(width)):
+    while rows := _next_rows(reader, count_rows_at_once(width)):
         ended = rows[-1] == [_END]
         present = [row for row in (rows[:-1] if ended else rows) if row]
         whole = [row for row in present if len(row) == width]
@@ -125,7 +125,7 @@ def _parquet_rows(file: BinaryIO) -> Rows:
 
     with _file_faults(pa):
         parquet = pq.ParquetFile(file, pre_buffer=False)
-        batches = parquet.iter_batches(rows_at_once(len(parquet.schema_arrow.names)), use_threads=False)
+        batches = parquet.iter_batches(count_rows_at_once(len(parquet.schema_arrow.names)), use_threads=False)
         return Rows(*_describe(pa, parquet.schema_arrow, batches))
 
 
@@ -159,7 +159,7 @@ def _arrow_batches(pa: Any, batches: Iterator[Any]) -> Iterator[Batch]:
             batch = next(batches, None)
             if batch is None:
                 return
-        step = rows_at_once(batch.num_columns)
+        step = count_rows_at_once(batch.num_columns)
         for start in range(0, batch.num_rows, step):
             with _file_faults(pa):
                 cells = [_arrow_cells(pa, column) for column in batch.slice(start, step).columns]
@@ -173,7 +173,7 @@ def _arrow_cells(pa: Any, column: Any) -> Cells:
     if pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind):
         numbers: Cells = np.array(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=float)
         return numbers
-    return [text_of(cell) for cell in column.to_pylist()]
+    return [format_cell(cell) for cell in column.to_pylist()]
 
 
 @contextmanager

@@ -66,7 +66,7 @@ def send(http: Http, dataset_id: str, upload_id: str, upload: Upload, report: Re
 
 
 def _send_part(http: Http, place: str, offset: int, part: bytes) -> None:
-    headers = {"Upload-Offset": str(offset), "Content-Digest": _digest.of_bytes(part)}
+    headers = {"Upload-Offset": str(offset), "Content-Digest": _digest.digest_bytes(part)}
     for attempt in range(ATTEMPTS):
         try:
             http.patch_bytes(place, part, headers)

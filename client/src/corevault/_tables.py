@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from corevault._arguments import describe
-from corevault._cells import text_of
+from corevault._cells import format_cell
 from corevault.errors import InvalidArgument, MissingDependency, WrongType
 
 TABLES: Final = (
@@ -30,7 +30,7 @@ class Table:
     index: tuple[str, ...] = ()
 
 
-def rows_at_once(width: int) -> int:
+def count_rows_at_once(width: int) -> int:
     """The number of rows of ``width`` cells that are held in memory at once."""
     return max(1, min(_MOST_ROWS, _MOST_CELLS // max(width, 1)))
 
@@ -40,7 +40,7 @@ def is_frame(source: object) -> bool:
     return all(hasattr(source, name) for name in ("iloc", "columns", "to_csv"))
 
 
-def table_of(source: object) -> Table | None:
+def make_table(source: object) -> Table | None:
     """``source`` as a table; None if it is not a table.
 
     Raises ``WrongType`` and ``InvalidArgument`` for a table that cannot be uploaded.
@@ -70,7 +70,7 @@ def _from_pandas(frame: Any) -> Table:
 
     def chunks() -> Iterator[bytes]:
         yield frame.iloc[:0].to_csv(index=False).encode("utf-8", "surrogatepass")
-        step = rows_at_once(frame.shape[1])
+        step = count_rows_at_once(frame.shape[1])
         for start in range(0, len(frame), step):
             piece = frame.iloc[start : start + step]
             yield piece.to_csv(index=False, header=False).encode("utf-8", "surrogatepass")
@@ -80,17 +80,17 @@ def _from_pandas(frame: Any) -> Table:
 
 
 def _from_arrow(source: Any) -> Table:
-    table = arrow_table(source)
+    table = make_arrow_table(source)
 
     def batches() -> Iterator[Columns]:
-        for batch in table.to_batches(max_chunksize=rows_at_once(table.num_columns)):
+        for batch in table.to_batches(max_chunksize=count_rows_at_once(table.num_columns)):
             yield [column.to_pylist() for column in batch.columns]
 
     names = tuple(table.column_names)
     return Table(names, lambda: _as_csv(names, batches()))
 
 
-def arrow_table(source: Any) -> Any:
+def make_arrow_table(source: Any) -> Any:
     """A pyarrow Table of an object with an Arrow stream.
 
     Raises ``WrongType`` for a single column, and for a reader that can be read only once.
@@ -111,7 +111,7 @@ def _from_mapping(source: Mapping[Any, Any]) -> Table:
     length = max((len(values) for values in columns.values()), default=0)
 
     def batches() -> Iterator[Columns]:
-        step = rows_at_once(len(columns))
+        step = count_rows_at_once(len(columns))
         for start in range(0, length, step):
             yield [values[start : start + step] for values in columns.values()]
 
@@ -134,7 +134,7 @@ def as_column(values: Any, name: str) -> Any:
 def _as_csv(names: Sequence[str], batches: Iterable[Columns]) -> Iterator[bytes]:
     yield _write_rows([names])
     for columns in batches:
-        yield _write_rows(zip(*([text_of(cell) for cell in column] for column in columns), strict=True))
+        yield _write_rows(zip(*([format_cell(cell) for cell in column] for column in columns), strict=True))
 
 
 def _write_rows(rows: Iterable[Sequence[str]]) -> bytes:

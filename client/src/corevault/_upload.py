@@ -11,8 +11,8 @@ from typing import Any, BinaryIO, cast
 
 from corevault import _digest
 from corevault._arguments import describe
-from corevault._formats import CSV, check_format, format_of, media_type_of
-from corevault._tables import TABLES, table_of
+from corevault._formats import CSV, check_format, find_format, find_media_type
+from corevault._tables import TABLES, make_table
 from corevault.errors import InvalidArgument, UnreadableSource, WrongType
 
 _CHUNK_BYTES = 1 << 20
@@ -64,7 +64,7 @@ def prepare(source: object, media_type: str | None = None) -> Upload:
     upload = open_source(source)
     check_format(upload.start)
     suffix = Path(source).suffix if isinstance(source, str | os.PathLike) else None
-    return replace(upload, media_type=media_type_of(upload.start, suffix, media_type))
+    return replace(upload, media_type=find_media_type(upload.start, suffix, media_type))
 
 
 def open_source(source: object) -> Upload:
@@ -77,7 +77,7 @@ def open_source(source: object) -> Upload:
         return _from_file(source)
     if isinstance(source, type):
         raise WrongType(f"{_SOURCES}; {describe(source)}.")
-    if (table := table_of(source)) is not None:
+    if (table := make_table(source)) is not None:
         return Upload(CSV, table.chunks, next(table.chunks()), index=table.index)
     if isinstance(source, Iterable) and not isinstance(source, set | frozenset | Mapping):
         return _from_stream(_check_chunks(source))
@@ -89,7 +89,7 @@ def add_digest(upload: Upload) -> Upload:
     if not upload.repeatable:
         return upload
     length = sum(len(chunk) for chunk in upload.chunks()) if upload.length is None else upload.length
-    return replace(upload, length=length, digest=_digest.of_chunks(upload.chunks()))
+    return replace(upload, length=length, digest=_digest.digest_chunks(upload.chunks()))
 
 
 def _from_path(source: str | os.PathLike[str]) -> Upload:
@@ -139,12 +139,12 @@ def _from_file(file: Any) -> Upload:
 
 def _from_stream(stream: Iterator[bytes]) -> Upload:
     first = next((chunk for chunk in stream if chunk), b"")
-    return Upload(format_of(first) or CSV, lambda: chain([first], stream), first, repeatable=False)
+    return Upload(find_format(first) or CSV, lambda: chain([first], stream), first, repeatable=False)
 
 
 def _make_upload(chunks: Callable[[], Iterator[bytes]], length: int, open_file: Callable[[], BinaryIO]) -> Upload:
     first = next(chunks(), b"")
-    return Upload(format_of(first) or CSV, chunks, first, length=length, open_file=open_file)
+    return Upload(find_format(first) or CSV, chunks, first, length=length, open_file=open_file)
 
 
 class _Window(io.RawIOBase):

@@ -8,8 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corevault._arguments import describe
-from corevault._cells import SPACES, Categories, Cells, category_value, cells_of, numbers, truths, values_of
-from corevault._tables import TABLES, arrow_table, as_column, is_frame
+from corevault._cells import (
+    SPACES,
+    Categories,
+    Cells,
+    find_category_value,
+    make_cells,
+    parse_numbers,
+    parse_truths,
+    parse_values,
+)
+from corevault._tables import TABLES, as_column, is_frame, make_arrow_table
 from corevault.errors import InvalidArgument, MissingColumn, WrongType
 from corevault.replies._decode import Reply
 from corevault.replies.dataset import Dataset
@@ -74,7 +83,7 @@ def design_matrix(
     if not sources:
         raise InvalidArgument("The design has no column that comes from the table, so its rows cannot be counted.")
     texts = {column.source for column in design if column.kind == "indicator"}
-    cells = {name: cells_of(each, as_text=name in texts) for name, each in _columns(table, list(sources)).items()}
+    cells = {name: make_cells(each, as_text=name in texts) for name, each in _columns(table, list(sources)).items()}
     matrix = np.ones((len(next(iter(cells.values()))), len(design)))
     for name in sources:
         places = [place for place, column in enumerate(design) if column.source == name]
@@ -124,9 +133,9 @@ def _encode(design: Sequence[DesignColumn], cells: Cells, column: Column | None,
 def _scale_cells(design: Sequence[DesignColumn], cells: Cells, column: Column | None) -> Array:
     scales = [(float(each.transform["center"]), float(each.transform["scale"])) for each in design]
     if column is not None:
-        values = _impute(column, values_of(column, cells))
+        values = _impute(column, parse_values(column, cells))
     else:  # without a schema, the scale and the cells together show a binary column
-        values = truths(cells) if _is_binary(scales[0], cells) else numbers(cells)
+        values = parse_truths(cells) if _is_binary(scales[0], cells) else parse_numbers(cells)
     scaled: Array = np.column_stack([np.clip((values - center) / scale, -1.0, 1.0) for center, scale in scales])
     return scaled
 
@@ -136,7 +145,8 @@ def _is_binary(scale: tuple[float, float], cells: Cells) -> bool:
     if scale != (0.5, 0.5) or isinstance(cells, np.ndarray):
         return False
     return bool(
-        np.isnan(numbers(cells)).any() and not np.isnan(truths([cell for cell in cells if cell.strip(SPACES)])).any()
+        np.isnan(parse_numbers(cells)).any()
+        and not np.isnan(parse_truths([cell for cell in cells if cell.strip(SPACES)])).any()
     )
 
 
@@ -149,7 +159,7 @@ def _indicators(design: Sequence[DesignColumn], cells: Cells, column: Column | N
                 f"The schema declares other categories of {column.name!r} than the design has; pass the schema of the "
                 "release's dataset."
             )
-        codes = _impute(column, values_of(column, cells))
+        codes = _impute(column, parse_values(column, cells))
         wanted = [float(column.categories.index(value)) for value in named]
     else:
         codes, wanted = _codes(design[0].source, named, cells), [float(index) for index in range(len(named))]
@@ -163,7 +173,7 @@ def _codes(source: str | None, named: Sequence[str], cells: Cells) -> Array:
     codes = Categories(named).codes(cells)
     assert not isinstance(cells, np.ndarray), "the cells of a category are texts"
     others = {cells[place].strip(SPACES) for place in np.flatnonzero(np.isnan(codes)).tolist()} - {""}
-    values = {label: category_value(label) for label in others}
+    values = {label: find_category_value(label) for label in others}
     labels = {label if value is None else value for label, value in values.items()}
     near = {value.casefold() for value in named} & {label.casefold() for label in others}
     if len(labels) > 1 or near:
@@ -188,7 +198,7 @@ def _columns(table: Any, names: Sequence[str]) -> dict[str, NDArray[Any]]:
     """The columns ``names`` as arrays ``(n,)`` of one length."""
     present = _names(table)
     if present is None and hasattr(table, "__arrow_c_stream__"):
-        table = arrow_table(table)
+        table = make_arrow_table(table)
         present = table.column_names
     if present is None:
         raise WrongType(f"Pass {TABLES}; {describe(table)}.")

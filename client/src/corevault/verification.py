@@ -137,7 +137,7 @@ def _verify_subject(release: Release, statement: Mapping[str, Any]) -> None:
 def _posterior_digest(release: Release) -> str | None:
     posterior = release.raw.get("posterior")
     try:
-        return None if posterior is None else _digest.of_bytes(rfc8785.dumps(posterior))
+        return None if posterior is None else _digest.digest_bytes(rfc8785.dumps(posterior))
     except rfc8785.CanonicalizationError as error:
         raise VerificationError("The release's posterior is malformed.") from error
 
@@ -165,10 +165,10 @@ def _is_within(privacy: Mapping[str, Any], limit: Mapping[str, Any]) -> bool:
 
 def verify_points(points: Representation, statement: Mapping[str, Any]) -> None:
     """Raises ``VerificationError`` unless the bytes have the certified digest and that of ``Repr-Digest``."""
-    actual, part = _digest.of_bytes(points.content), "belief" if isinstance(points, StoredBelief) else "points"
+    actual, part = _digest.digest_bytes(points.content), "belief" if isinstance(points, StoredBelief) else "points"
     if certified_digests(statement).get(points.name) != actual:
         raise VerificationError(f"The digest of the {points.format} {part} differs from the certified digest.")
-    if points.repr_digest is None or _digest.sha256_member(points.repr_digest) != actual:
+    if points.repr_digest is None or _digest.find_sha256_member(points.repr_digest) != actual:
         raise VerificationError(f"The digest of the {points.format} {part} differs from Repr-Digest.")
 
 

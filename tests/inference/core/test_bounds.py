@@ -11,10 +11,10 @@ from app.inference.core.bounds import project
 from app.inference.core.facts import Column
 from app.inference.core.model import Array64
 from app.inference.core.plan import ModelSpec
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from tests.inference.support import COLUMNS, SPEC, WIDTH, facts
 
-DESIGN = problem_for(SPEC, facts(10)).design
+DESIGN = make_problem(SPEC, facts(10)).design
 POINTS = st.lists(st.lists(st.floats(-5, 5), min_size=WIDTH, max_size=WIDTH), min_size=1, max_size=5)
 
 
@@ -40,7 +40,7 @@ def test_no_possible_row_is_nearer_than_the_projection(points: list[list[float]]
 
 
 def test_projected_shares_match_an_independent_optimiser() -> None:
-    colour = problem_for(replace(SPEC, features=("colour",)), facts(10)).design
+    colour = make_problem(replace(SPEC, features=("colour",)), facts(10)).design
 
     def distance(v: Array64, point: Array64) -> float:
         return float(np.sum((v - point) ** 2))
@@ -61,5 +61,5 @@ def test_design_rows_are_unchanged_and_constants_become_zero() -> None:
     rows = DESIGN.sample(np.random.default_rng(2), 50)
     np.testing.assert_array_equal(project(DESIGN, rows), rows)
     declared = replace(facts(10), columns=(*COLUMNS, Column("k", "real", 3.0, 3.0)))
-    constant = problem_for(ModelSpec(SPEC.family, ("k",), "ill"), declared).design
+    constant = make_problem(ModelSpec(SPEC.family, ("k",), "ill"), declared).design
     np.testing.assert_array_equal(project(constant, np.array([[0.7, 5.0]])), [[0, 1]])

@@ -12,11 +12,11 @@ from app.errors import InvalidRequest
 from app.inference.core.design import build
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import ModelSpec
-from app.inference.core.problems import problem_for
-from app.inference.registry import family
+from app.inference.core.problems import make_problem
+from app.inference.registry import find_family
 from tests.inference.support import COLUMNS, FEATURES, SPEC, facts
 
-LOGISTIC = family("logistic-regression")
+LOGISTIC = find_family("logistic-regression")
 
 
 def _pointer(spec: ModelSpec, declared: DeclaredFacts | None = None) -> str:
@@ -63,7 +63,7 @@ def test_columns_and_values_follow_the_declaration() -> None:
 def test_targets_are_clamped_to_declared_bounds_row_by_row(family_name: str, declared: tuple[float, float]) -> None:
     """W6: a target is clamped to the declared bounds, and its encoding does not depend on other rows."""
     target = Column("dose", "real" if family_name == "linear-regression" else "integer", *declared)
-    design = build(ModelSpec(family_name, ("age",), "dose"), _with(target), family(family_name))
+    design = build(ModelSpec(family_name, ("age",), "dose"), _with(target), find_family(family_name))
     dose = np.array([-1e6, declared[0], 3.0, 7.25, declared[1], 1e6, 4.0])
     encoded = design.encode({"age": np.full(7, 40.0), "dose": dose, "_present": np.ones(7, np.uint8)})
     decoded, rounding = design.decode_targets(encoded[1]), 1e-12 * (declared[1] - declared[0])
@@ -172,7 +172,7 @@ def test_no_encoded_value_is_subnormal(values: list[float]) -> None:
     declared = _with(Column("k", "real", -1.0, 1.0), Column("t", "real", -1.0, 1.0))
     spec = ModelSpec("linear-regression", ("k",), "t")
     table = {"k": np.array(values), "t": np.array(values), "_present": np.ones(len(values), np.uint8)}
-    x, y, present = build(spec, declared, family("linear-regression")).encode(table)
+    x, y, present = build(spec, declared, find_family("linear-regression")).encode(table)
     assert present.all()
     for found in (x[:, 0], y):
         np.testing.assert_allclose(found, values, rtol=6e-8, atol=1e-12)
@@ -187,20 +187,20 @@ def test_targets_are_clamped_and_undeclared_categories_are_null() -> None:
         "colour": np.array([0, 2, 3, 1], np.uint16),
         "_present": np.ones(4, np.uint8),
     }
-    _, y, present = build(ModelSpec("linear-regression", ("age",), "t"), declared, family("linear-regression")).encode(
-        table
-    )
+    _, y, present = build(
+        ModelSpec("linear-regression", ("age",), "t"), declared, find_family("linear-regression")
+    ).encode(table)
     np.testing.assert_array_equal(y, [-1, 0.25, 1, 0])
     np.testing.assert_array_equal(present, [True, True, True, False])
     spec = ModelSpec("multinomial-logistic", ("age",), "colour")
-    x, y, present = build(spec, declared, family("multinomial-logistic")).encode(table)
+    x, y, present = build(spec, declared, find_family("multinomial-logistic")).encode(table)
     np.testing.assert_array_equal(y, [0, 2, 0, 1])
     np.testing.assert_array_equal(present, [True, True, False, True])
     assert not np.any(x[2])
 
 
 def test_a_model_without_a_target_has_no_intercept() -> None:
-    design = build(ModelSpec("gaussian-mean", ("age", "hours"), None), facts(2), family("gaussian-mean"))
+    design = build(ModelSpec("gaussian-mean", ("age", "hours"), None), facts(2), find_family("gaussian-mean"))
     assert [column.name for column in design.columns] == ["age", "hours"]
     assert (design.intercept, design.target) == (False, None)
     table = {"age": np.array([80.0, 20.0]), "hours": np.array([50.0, 0.0]), "_present": np.array([1, 0], np.uint8)}
@@ -214,9 +214,9 @@ def test_a_model_of_too_many_parameters_is_refused() -> None:
     """A design of 900 columns is valid, but four classes have too many coefficients."""
     wide = Column("wide", "categorical", categories=tuple(map(str, range(900))))
     declared = _with(wide, Column("blood", "categorical", categories=("o", "a", "b", "ab")))
-    assert problem_for(replace(SPEC, features=("wide",)), declared).model.dimension == 900
+    assert make_problem(replace(SPEC, features=("wide",)), declared).model.dimension == 900
     with pytest.raises(InvalidRequest) as caught:
-        problem_for(ModelSpec("multinomial-logistic", ("wide",), "blood"), declared)
+        make_problem(ModelSpec("multinomial-logistic", ("wide",), "blood"), declared)
     assert caught.value.faults[0].pointer == "/model/features"
 
 
@@ -225,5 +225,5 @@ def test_a_model_of_too_many_parameters_is_refused() -> None:
 def test_a_noise_scale_out_of_range_is_refused(family_name: str, noise_scale: float) -> None:
     target = {"linear-regression": "hours", "gaussian-mean": None}.get(family_name, "ill")
     with pytest.raises(InvalidRequest) as caught:
-        problem_for(ModelSpec(family_name, ("age",), target, noise_scale=noise_scale), facts(10))
+        make_problem(ModelSpec(family_name, ("age",), target, noise_scale=noise_scale), facts(10))
     assert caught.value.faults[0].pointer == "/model/noise_scale"

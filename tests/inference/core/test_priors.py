@@ -13,9 +13,9 @@ from app.errors import InvalidRequest
 from app.inference.core.model import Array64
 from app.inference.core.plan import PriorSpec
 from app.inference.core.priors import HierarchicalPrior, NormalPrior, Prior
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.models.logistic import LogisticRegression
-from app.inference.post.laplace import laplace
+from app.inference.post.laplace import fit_laplace
 from tests.inference.support import SPEC, facts
 
 SCALES = np.array([0.5, 2.0, 1.0])
@@ -28,7 +28,7 @@ PRIORS = (
 
 
 def _prior(**fields: Any) -> Prior:
-    return problem_for(replace(SPEC, prior=PriorSpec(**fields)), facts(10)).prior
+    return make_problem(replace(SPEC, prior=PriorSpec(**fields)), facts(10)).prior
 
 
 def _gradients(prior: Prior, theta: Array64, step: float = 1e-6) -> Array64:
@@ -93,7 +93,7 @@ def test_hierarchical_draws_share_one_scale() -> None:
 def test_laplace_reaches_the_exact_mode_under_a_hierarchical_prior(degrees: float, weight: float) -> None:
     rng, model, prior = np.random.default_rng(6), LogisticRegression(3), HierarchicalPrior(SCALES, degrees)
     rows, weights = rng.standard_normal((30, 3)) + 0.5, np.full(30, weight)
-    found = laplace(model, rows, weights, prior, np.full(3, 4.0), tolerance=1e-16)
+    found = fit_laplace(model, rows, weights, prior, np.full(3, 4.0), tolerance=1e-16)
 
     def energy(theta: Array64) -> float:
         return -float(weights @ model.log_likelihood(rows, theta[None])[:, 0] + prior.log_density(theta[None])[0])

@@ -9,10 +9,10 @@ from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64, Model
 from app.inference.core.plan import ModelSpec, PriorSpec
 from app.inference.core.priors import NormalPrior, Prior
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.release import DesignColumn
 from app.inference.models.logistic import LogisticRegression
-from app.inference.post.laplace import laplace
+from app.inference.post.laplace import fit_laplace
 
 COLUMNS = (
     *(Column(f"x{index}", "real", -1, 1) for index in range(4)),
@@ -56,7 +56,7 @@ def posterior(
     target = TARGETS.get(family)
     features = tuple(name for name in FEATURES if target or name != "group")
     spec = ModelSpec(family, features, target, prior, noise_scale, degrees_of_freedom)
-    model, design, found = problem_for(spec, DeclaredFacts(COLUMNS, rows, {"kind": "row"}, "public"))
+    model, design, found = make_problem(spec, DeclaredFacts(COLUMNS, rows, {"kind": "row"}, "public"))
     rng = np.random.default_rng(7)
     x, theta = design.sample(rng, rows), 0.7 * rng.standard_normal(model.dimension)
     return _of(model, design, found, x, model.sample_targets(rng, x, theta))
@@ -92,7 +92,7 @@ def _logistic(x: Array64, theta: Array64) -> Givens:
 
 def _of(model: Model, design: Design, prior: Prior, x: Array64, y: Array64) -> Givens:
     rows, weights = model.fold(x, y), np.ones(len(x))
-    mean = laplace(model, rows, weights, prior, np.zeros(model.dimension), tolerance=1e-20).mean
+    mean = fit_laplace(model, rows, weights, prior, np.zeros(model.dimension), tolerance=1e-20).mean
     return Givens(model, design, prior, mean, model.expand(rows, weights, mean).information + prior.precision(mean))
 
 
@@ -103,7 +103,7 @@ def plain_divergence(givens: Givens, u: Array64, y: Array64 | None, weight: Arra
     """
     model, prior = givens.model, givens.prior
     rows = model.fold(u, np.zeros(len(u)) if y is None else y)
-    mode = laplace(model, rows, weight, prior, np.zeros(model.dimension), tolerance=1e-16).mean
+    mode = fit_laplace(model, rows, weight, prior, np.zeros(model.dimension), tolerance=1e-16).mean
     precision = model.expand(rows, weight, mode).information + prior.precision(mode)
     gap, seen = mode - givens.mean, np.linalg.solve(precision, givens.precision)
     determinants = np.linalg.slogdet(precision)[1] - np.linalg.slogdet(givens.precision)[1]

@@ -8,7 +8,13 @@ from app.inference.fitting.isometries import find_isometries
 from app.inference.fitting.links import LogisticLink, ProbitLink, make_link
 from app.inference.fitting.moment_equations import FARTHEST, Moments, apportion, solve_labelled, solve_unlabelled
 from app.inference.fitting.subspaces import find_subspace
-from app.inference.fitting.target import Target, divergence, inverse_root, is_well_conditioned, make_target
+from app.inference.fitting.target import (
+    Target,
+    compute_divergence,
+    compute_inverse_root,
+    is_well_conditioned,
+    make_target,
+)
 from tests.inference.fitting.givens import normal_design, posterior
 
 RNG = np.random.default_rng(8)
@@ -109,7 +115,7 @@ def test_the_divergence_matches_the_textbook_formula() -> None:
     a, b = (RNG.standard_normal((4, 9)) for _ in range(2))
     precision, other = a @ a.T, b @ b.T
     mean, gap = RNG.standard_normal(4), RNG.standard_normal(4)
-    root = inverse_root(precision)
+    root = compute_inverse_root(precision)
     assert root is not None
     textbook = 0.5 * (
         np.trace(np.linalg.solve(precision, other))
@@ -118,22 +124,22 @@ def test_the_divergence_matches_the_textbook_formula() -> None:
         + np.linalg.slogdet(precision)[1]
         - np.linalg.slogdet(other)[1]
     )
-    assert divergence(mean + gap, root, Target(mean, other)) == pytest.approx(textbook)
-    assert divergence(mean, root, Target(mean, precision)) < 1e-25
+    assert compute_divergence(mean + gap, root, Target(mean, other)) == pytest.approx(textbook)
+    assert compute_divergence(mean, root, Target(mean, precision)) < 1e-25
 
 
 def test_a_nearly_singular_posterior_is_ill_conditioned() -> None:
     direction = np.array([3.0, -1.0, 2.0]) / np.sqrt(14)
     for sharpness, expected in ((1e8, True), (1e15, False)):
         posterior_precision = sharpness * np.outer(direction, direction) + np.eye(3)
-        root = inverse_root(posterior_precision)
+        root = compute_inverse_root(posterior_precision)
         assert (root is not None and is_well_conditioned(posterior_precision, root)) == expected
     units = np.diag([1e-6, 1.0, 1e6])
     plain = units @ np.array([[2.0, 1, 0], [1, 2, 1], [0, 1, 2]]) @ units
-    root = inverse_root(plain)
+    root = compute_inverse_root(plain)
     assert root is not None
     assert is_well_conditioned(plain, root)
-    assert inverse_root(-np.eye(3)) is None
+    assert compute_inverse_root(-np.eye(3)) is None
 
 
 def test_an_invalid_target_is_replaced_by_one_near() -> None:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from app.inference.core.model import Array64
-from app.inference.fitting.descent import divergence_gradient, minimise_divergence
-from app.inference.fitting.mode import distance, find_mode
+from app.inference.fitting.descent import compute_divergence_gradient, minimise_divergence
+from app.inference.fitting.mode import compute_distance, find_mode
 from app.inference.fitting.parametrisation import Parametrisation
 from app.inference.fitting.points import Points
 from app.inference.fitting.regions import Box, read_region
 from app.inference.fitting.starts import find_starts
-from app.inference.fitting.target import Target, inverse_root
+from app.inference.fitting.target import Target, compute_inverse_root
 from tests.inference.fitting.givens import Givens, posterior
 
 FAMILIES = [
@@ -47,15 +47,15 @@ def test_the_gradient_matches_finite_differences(family: str, noise_scale: float
     mode = find_mode(givens.model, points, givens.prior, target.mean)
     assert mode is not None
     information = givens.model.expand(givens.model.fold(points.u, points.y), points.weight, mode).information
-    root = inverse_root(information + givens.prior.precision(mode))
+    root = compute_inverse_root(information + givens.prior.precision(mode))
     assert root is not None
-    found = divergence_gradient(problem, points, mode, root)
+    found = compute_divergence_gradient(problem, points, mode, root)
 
     def change(**moves: Array64) -> float:
         """Compute the central difference along a move of rows, targets or weights."""
         (name, move), h = next(iter(moves.items())), 1e-5
         ends = [replace(points, **{name: getattr(points, name) + sign * h * move}) for sign in (1, -1)]
-        values = [distance(givens.model, end, givens.prior, target) for end in ends]
+        values = [compute_distance(givens.model, end, givens.prior, target) for end in ends]
         return (values[0] - values[1]) / (2 * h)
 
     rows = rng.standard_normal(points.u.shape) * (np.arange(givens.design.width) < givens.design.width - 1)
@@ -106,5 +106,5 @@ def test_descent_lowers_the_divergence() -> None:
     problem, _ = find_starts(givens.model, givens.prior, target, shape, rng, heaviest=np.inf, region=None)
     found = minimise_divergence(problem, Parametrisation(start, Box(shape[1], 30.0), None), 50)
     assert found is not None
-    before, after = (distance(givens.model, each, givens.prior, target) for each in (start, found))
+    before, after = (compute_distance(givens.model, each, givens.prior, target) for each in (start, found))
     assert after < 0.1 * before

@@ -6,7 +6,7 @@ import pytest
 from app.inference.core.bounds import project
 from app.inference.core.plan import PriorSpec
 from app.inference.fitting.fit import Fitted, fit_points
-from app.inference.fitting.subspaces import direction_costs
+from app.inference.fitting.subspaces import compute_direction_costs
 from tests.inference.fitting.givens import (
     HIERARCHICAL,
     NORMAL,
@@ -46,7 +46,7 @@ def compute_least_loss(givens: Givens, size: int) -> float:
     root = np.linalg.cholesky(givens.prior.precision(givens.mean))
     whitened = np.linalg.solve(root, np.linalg.solve(root, givens.precision).T)
     values, vectors = np.linalg.eigh(whitened)
-    costs = np.sort(direction_costs(values, vectors.T @ (root.T @ givens.mean)))
+    costs = np.sort(compute_direction_costs(values, vectors.T @ (root.T @ givens.mean)))
     return float(costs[: len(costs) - size + 1].sum())
 
 

@@ -8,13 +8,13 @@ from randomgen import ChaCha
 
 from app.errors import InvalidRequest
 from app.inference.core.plan import Mechanism, PlanRequest
-from app.inference.core.problems import problem_for
-from app.inference.post.laplace import Laplace, laplace
+from app.inference.core.problems import make_problem
+from app.inference.post.laplace import Laplace, fit_laplace
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.registry import method, smallest_exact
+from app.inference.registry import compute_smallest_exact, find_method
 from app.inference.runner import run
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, SelfComposedEvent
-from support.divergence import divergence
+from support.divergence import compute_divergence
 from support.table import Table
 from tests.inference.support import SPEC, WIDTH, NullNoise, facts, table
 
@@ -24,7 +24,7 @@ def _request(**fields: Any) -> PlanRequest:
 
 
 def _events(slots: int, **fields: Any) -> tuple[Any, ...]:
-    return method("dp-psvi").plan(_request(**fields), facts(slots)).events
+    return find_method("dp-psvi").plan(_request(**fields), facts(slots)).events
 
 
 def test_defaults_for_a_target_follow_from_the_slots() -> None:
@@ -37,7 +37,7 @@ def test_defaults_for_a_target_follow_from_the_slots() -> None:
 
 def test_parameters_override_the_defaults() -> None:
     parameters = {"iterations": 7, "sampling_rate": 1, "posterior_draws": 13}
-    plan = method("dp-psvi").plan(_request(noise_multiplier=9.0, parameters=parameters), facts(10_000))
+    plan = find_method("dp-psvi").plan(_request(noise_multiplier=9.0, parameters=parameters), facts(10_000))
     assert plan.mechanism == Mechanism(9.0, 1.0, 7)
     assert plan.answer_length == 13
 
@@ -64,15 +64,15 @@ def test_parameters_override_the_defaults() -> None:
 )
 def test_a_faulty_request_is_refused_with_its_pointer(fields: dict[str, Any], pointer: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        method("dp-psvi").plan(_request(**fields), facts(100))
+        find_method("dp-psvi").plan(_request(**fields), facts(100))
     assert caught.value.faults[0].pointer == pointer
 
 
 def test_a_size_below_the_smallest_exact_one_gives_a_warning() -> None:
-    exact = smallest_exact(SPEC, facts(10))
+    exact = compute_smallest_exact(SPEC, facts(10))
     assert exact == WIDTH + 1
     for size, warned in ((exact - 1, True), (exact, False)):
-        plan = method("dp-psvi").plan(_request(size=size, noise_multiplier=1.0), facts(10))
+        plan = find_method("dp-psvi").plan(_request(size=size, noise_multiplier=1.0), facts(10))
         assert bool(plan.warnings) is warned
 
 
@@ -89,9 +89,9 @@ def _full_posterior(source: Table) -> Laplace:
         ],
         axis=1,
     )
-    model, _, prior = problem_for(SPEC, facts(source.slots))
+    model, _, prior = make_problem(SPEC, facts(source.slots))
     rows = np.asarray(model.fold(x, columns["ill"]))
-    return laplace(model, rows, columns["_present"].astype(float), prior, np.zeros(WIDTH))
+    return fit_laplace(model, rows, columns["_present"].astype(float), prior, np.zeros(WIDTH))
 
 
 class _RoundedNoise:
@@ -123,13 +123,13 @@ def test_a_run_approximates_the_full_posterior(noise: Any, schedule: str, iterat
     source = table(4000, slots=4200)
     parameters = {"posterior_draws": 40, "schedule": schedule}
     request = _request(mechanism=Mechanism(0.6 * iterations**0.5, 0.2, iterations), parameters=parameters)
-    plan = method("dp-psvi").plan(request, facts(4200))
-    logistic, _, prior_of_it = problem_for(SPEC, facts(4200))
+    plan = find_method("dp-psvi").plan(request, facts(4200))
+    logistic, _, prior_of_it = make_problem(SPEC, facts(4200))
     asked = ClippedGaussianOracle(logistic, plan, facts(4200), source, noise=noise, sampling=sampling)
     points = run(plan, facts(4200), asked, np.random.default_rng(2), lambda _: None)
     assert points.y is not None
     rows = np.asarray(logistic.fold(points.u, points.y))
-    found = laplace(logistic, rows, points.weight, prior_of_it, np.zeros(WIDTH))
+    found = fit_laplace(logistic, rows, points.weight, prior_of_it, np.zeros(WIDTH))
     exact = _full_posterior(source)
     prior = Laplace(np.zeros(WIDTH), np.eye(WIDTH))
-    assert divergence(found, exact) < bound * divergence(prior, exact)
+    assert compute_divergence(found, exact) < bound * compute_divergence(prior, exact)

@@ -12,7 +12,7 @@ from app.inference.core import reasons
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Query
 from app.inference.core.release import Grade, Posterior, Pseudocoreset, judge
 from app.inference.methods.dp_vi.knobs import MOST_FISHER
@@ -23,7 +23,7 @@ from app.inference.post.laplace import Laplace
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.runner import run
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, SelfComposedEvent
-from support.divergence import divergence
+from support.divergence import compute_divergence
 from support.table import Table
 from tests.inference.populations import DECLARED, SLOTS, SPECS, population, posterior
 from tests.inference.support import SPEC, WIDTH, NullNoise, facts, table
@@ -48,14 +48,14 @@ def _plan(spec: ModelSpec = SPEC, declared: DeclaredFacts | None = None, **field
 
 
 def _run(plan: MechanismPlan, declared: DeclaredFacts, source: Table, noise: Any, seed: int = 2) -> Pseudocoreset:
-    model = problem_for(plan.model, declared).model
+    model = make_problem(plan.model, declared).model
     sampling = np.random.Generator(ChaCha(key=seed))
     asked = ClippedGaussianOracle(model, plan, declared, source, noise=noise, sampling=sampling)
     return run(plan, declared, asked, np.random.default_rng(seed), lambda _: None)
 
 
 def _exact(spec: ModelSpec) -> Laplace:
-    problem, source = problem_for(spec, DECLARED), population()
+    problem, source = make_problem(spec, DECLARED), population()
     x, y, present = problem.design.encode(source.gather(np.arange(SLOTS)))
     return posterior(problem, x.astype(float), y.astype(float), present.astype(float))
 
@@ -216,12 +216,14 @@ class TestEveryModel:
         """Without noise, posterior and points have few nats to the full posterior."""
         plan = _plan(spec, DECLARED, mechanism=Mechanism(0.05, 1.0, 500))
         found, exact = _run(plan, DECLARED, population(), NullNoise()), _exact(spec)
-        assert divergence(_normal(found.posterior), exact) < 1.0
-        problem = problem_for(spec, DECLARED)
+        assert compute_divergence(_normal(found.posterior), exact) < 1.0
+        problem = make_problem(spec, DECLARED)
         y = np.zeros(20) if found.y is None else problem.design.encode_targets(found.y)
         points = posterior(problem, found.u, y, found.weight)
-        assert divergence(points, _normal(found.posterior)) == pytest.approx(found.diagnostics["fit_kl"], abs=0.01)
-        assert divergence(points, exact) < 1.5
+        assert compute_divergence(points, _normal(found.posterior)) == pytest.approx(
+            found.diagnostics["fit_kl"], abs=0.01
+        )
+        assert compute_divergence(points, exact) < 1.5
         assert found.diagnostics["trusted"]
 
     @pytest.mark.slow
@@ -229,7 +231,7 @@ class TestEveryModel:
         """At an epsilon of 1, the error has the order of the stated nats."""
         plan = _plan(spec, DECLARED, noise_multiplier=SIGMA)
         found = _run(plan, DECLARED, population(), RoundedNoise(1))
-        assert divergence(_normal(found.posterior), _exact(spec)) < 4 * found.diagnostics["noise_kl"] + 3
+        assert compute_divergence(_normal(found.posterior), _exact(spec)) < 4 * found.diagnostics["noise_kl"] + 3
         assert found.diagnostics["noise_kl"] < 10
         assert found.diagnostics["trusted"]
 
@@ -292,7 +294,7 @@ class TestRelease:
         spec = SPECS[0]
         plan = _plan(spec, DECLARED, mechanism=Mechanism(0.05, 1.0, 500), size=2)
         found = _run(plan, DECLARED, population(), NullNoise())
-        assert divergence(_normal(found.posterior), _exact(spec)) < 1.0
+        assert compute_divergence(_normal(found.posterior), _exact(spec)) < 1.0
         assert found.diagnostics["fit_kl"] > 1.0
         assert not found.diagnostics["trusted"]
         assert not found.diagnostics["represents_every_direction"]
@@ -325,7 +327,7 @@ class TestRelease:
         spec, people = SPECS[0], replace(DECLARED, slots=SLOTS // 3, unit={"kind": "column", "max_rows": 3})
         plan = _plan(spec, people, mechanism=Mechanism(0.05, 1.0, 500))
         found = _run(plan, people, Table(population().columns, rows_per_slot=3), NullNoise())
-        assert divergence(_normal(found.posterior), _exact(spec)) < 1.0
+        assert compute_divergence(_normal(found.posterior), _exact(spec)) < 1.0
 
     def test_points_stay_within_bounds_if_requested(self) -> None:
         plan = _plan(mechanism=Mechanism(0.05, 1.0, 300), parameters={"within_bounds": True})

@@ -13,16 +13,16 @@ from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
 from app.inference.methods.dp_psvi.incremental import INCREMENTAL, JOINT, choose_point, count_points
 from app.inference.methods.dp_psvi.method import DpPsvi
 from app.inference.methods.dp_psvi.state import State
-from app.inference.post.gradients import centred_potentials
-from app.inference.private_zone.rng import monte_carlo_generator
-from app.inference.registry import method
+from app.inference.post.gradients import compute_centred_potentials
+from app.inference.private_zone.rng import make_monte_carlo_generator
+from app.inference.registry import find_method
 from tests.inference.support import DESIGN, MODEL, SPEC, WIDTH, facts, oracle, table
 
 
 def _plan(schedule: str, size: int = 8, iterations: int = 40) -> MechanismPlan:
     parameters = {"posterior_draws": 20, "schedule": schedule}
     request = PlanRequest("dp-psvi", size, SPEC, parameters, Mechanism(1.0, 0.5, iterations))
-    return method("dp-psvi").plan(request, facts(500))
+    return find_method("dp-psvi").plan(request, facts(500))
 
 
 @given(size=st.integers(1, 60), more=st.integers(0, 100))
@@ -41,9 +41,9 @@ def test_a_new_point_is_the_most_correlated_candidate() -> None:
     rng = np.random.default_rng(4)
     draws = rng.standard_normal((200, WIDTH))
     wanted, label = DESIGN.sample(rng, 1), np.ones(1)
-    residual = centred_potentials(MODEL, MODEL.fold(wanted, label), draws)[0]
+    residual = compute_centred_potentials(MODEL, MODEL.fold(wanted, label), draws)[0]
     u, y = choose_point(rng, MODEL, DESIGN, draws, residual)
-    found = centred_potentials(MODEL, MODEL.fold(u, y), draws)[0]
+    found = compute_centred_potentials(MODEL, MODEL.fold(u, y), draws)[0]
     assert u.shape == (1, WIDTH)
     assert np.corrcoef(found, residual)[0, 1] > 0.9
 
@@ -76,7 +76,7 @@ def test_only_the_newest_point_and_the_weights_move() -> None:
 
 def _run(planned: MechanismPlan) -> list[State]:
     """Carry out a run and return every state."""
-    asked, psvi, rng = oracle(table(480, slots=500), planned), DpPsvi(), monte_carlo_generator()
+    asked, psvi, rng = oracle(table(480, slots=500), planned), DpPsvi(), make_monte_carlo_generator()
     states = [psvi.init(planned, facts(500), rng)]
     for _ in range(planned.steps):
         states.append(psvi.step(rng, states[-1], asked))

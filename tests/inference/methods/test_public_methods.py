@@ -10,13 +10,13 @@ from app.errors import InvalidRequest
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import ModelSpec, PlanRequest, PriorSpec
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.hilbert.weighting import draw_weighting
 from app.inference.methods.public_table import PublicTable
-from app.inference.registry import method
+from app.inference.registry import find_method
 from app.inference.runner import run_public
-from support.divergence import divergence
+from support.divergence import compute_divergence
 from support.table import Table
 from tests.inference.populations import DECLARED, SPECS, population, posterior
 
@@ -40,20 +40,20 @@ def _normal_rows(n: int, d: int) -> tuple[Table, DeclaredFacts, ModelSpec]:
 def _run(
     source: Table, declared: DeclaredFacts, spec: ModelSpec, method_id: str, size: int, draw: int = 0, **parameters: Any
 ) -> Pseudocoreset:
-    plan = method(method_id).plan(PlanRequest(method_id, size, spec, parameters), declared)
+    plan = find_method(method_id).plan(PlanRequest(method_id, size, spec, parameters), declared)
     return run_public(plan, declared, source, np.random.default_rng(size + draw))
 
 
 def _divergence(source: Table, declared: DeclaredFacts, spec: ModelSpec, points: Pseudocoreset) -> tuple[float, float]:
     """Compute the KL to the full posterior, of the points and of the prior."""
-    problem = problem_for(spec, declared)
+    problem = make_problem(spec, declared)
     table = PublicTable(source, problem.design)
     x, y = (values.astype(float) for values in table.read(np.arange(table.count)))
     exact = posterior(problem, x, y, np.ones(table.count))
     targets = np.zeros(len(points.weight)) if points.y is None else problem.design.encode_targets(points.y)
 
     def to_exact(weight: Array64) -> float:
-        return divergence(posterior(problem, points.u, targets, weight), exact)
+        return compute_divergence(posterior(problem, points.u, targets, weight), exact)
 
     return to_exact(points.weight), to_exact(np.zeros_like(points.weight))
 
@@ -106,7 +106,7 @@ def test_hilbert_coresets_of_many_rows_beat_a_uniform_one(method_id: str) -> Non
 @pytest.mark.parametrize("method_id", ["sparse-vi", "giga", "frank-wolfe", "omp", "uniform"])
 def test_selections_release_rows_of_the_table(method_id: str) -> None:
     points = _run(population(), PUBLIC, SPECS[0], method_id, 12)
-    x, y = PublicTable(population(), problem_for(SPECS[0], PUBLIC).design).read(np.arange(4000))
+    x, y = PublicTable(population(), make_problem(SPECS[0], PUBLIC).design).read(np.arange(4000))
     rows = {(*row, target) for row, target in zip(x.tolist(), y.tolist(), strict=True)}
     assert points.y is not None
     weighted = points.weight > 0
@@ -117,7 +117,7 @@ def test_selections_release_rows_of_the_table(method_id: str) -> None:
 
 
 def test_only_the_optimal_weighting_is_the_full_posterior() -> None:
-    problem = problem_for(SPECS[2], PUBLIC)
+    problem = make_problem(SPECS[2], PUBLIC)
     table = PublicTable(population(), problem.design)
     x, y = (values.astype(float) for values in table.read(np.arange(table.count)))
     exact = posterior(problem, x, y, np.ones(table.count))
@@ -133,9 +133,9 @@ def test_only_the_optimal_weighting_is_the_full_posterior() -> None:
 
 def test_vectors_too_large_for_memory_are_refused() -> None:
     declared = DeclaredFacts(DECLARED.columns, 2**27, {"kind": "row"}, "public")
-    assert method("giga").plan(PlanRequest("giga", 5, SPECS[0], {"projections": 2}), declared).steps == 1
+    assert find_method("giga").plan(PlanRequest("giga", 5, SPECS[0], {"projections": 2}), declared).steps == 1
     with pytest.raises(InvalidRequest) as caught:
-        method("giga").plan(PlanRequest("giga", 5, SPECS[0], {"projections": 3}), declared)
+        find_method("giga").plan(PlanRequest("giga", 5, SPECS[0], {"projections": 3}), declared)
     assert caught.value.faults[0].pointer == "/parameters/projections"
 
 
@@ -143,7 +143,7 @@ def test_a_size_that_is_not_an_integer_is_refused() -> None:
     """A float with an integer value is refused too."""
     for size in (5.0, 5.5, float("nan")):
         with pytest.raises(InvalidRequest) as caught:
-            method("uniform").plan(PlanRequest("uniform", cast("int", size), SPECS[0]), PUBLIC)
+            find_method("uniform").plan(PlanRequest("uniform", cast("int", size), SPECS[0]), PUBLIC)
         assert caught.value.faults[0].pointer == "/size"
 
 

@@ -8,12 +8,12 @@ import pytest
 from app.inference.core import reasons
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.plan import ModelSpec
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.release import CALIBRATED, Grade
 from app.inference.methods.psvi.residuals import Points
 from app.inference.methods.public_reliability import Comparison, compare_with_table, judge_comparison
 from app.inference.methods.public_table import PublicTable
-from support.divergence import divergence
+from support.divergence import compute_divergence
 from tests.inference.populations import DECLARED, SPECS, population, posterior
 
 PUBLIC = DeclaredFacts(DECLARED.columns, DECLARED.slots, DECLARED.unit, "public")
@@ -21,7 +21,7 @@ PUBLIC = DeclaredFacts(DECLARED.columns, DECLARED.slots, DECLARED.unit, "public"
 
 def _rows(spec: ModelSpec) -> tuple[PublicTable, Points]:
     """The table, and points that are all of its rows."""
-    problem = problem_for(spec, PUBLIC)
+    problem = make_problem(spec, PUBLIC)
     table = PublicTable(population(), problem.design)
     x, y = table.read(np.arange(table.count))
     return table, Points(x.astype(np.float64), y.astype(np.float64), np.ones(table.count))
@@ -30,7 +30,7 @@ def _rows(spec: ModelSpec) -> tuple[PublicTable, Points]:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
 def test_all_rows_have_the_posterior_of_the_table(spec: ModelSpec) -> None:
     table, points = _rows(spec)
-    found = compare_with_table(problem_for(spec, PUBLIC), table, points)
+    found = compare_with_table(make_problem(spec, PUBLIC), table, points)
     assert max(found.kl, found.shift) < 1e-6
     assert found.learned > 0.2
 
@@ -38,19 +38,19 @@ def test_all_rows_have_the_posterior_of_the_table(spec: ModelSpec) -> None:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
 def test_the_divergence_is_that_of_both_laplace_approximations(spec: ModelSpec) -> None:
     """The points are nine in ten rows."""
-    problem, (table, points) = problem_for(spec, PUBLIC), _rows(spec)
+    problem, (table, points) = make_problem(spec, PUBLIC), _rows(spec)
     fewer = replace(points, weights=np.where(np.arange(table.count) % 10, 10 / 9, 0.0))
     found = compare_with_table(problem, table, fewer)
     exact = posterior(problem, points.u, points.y, points.weights)
     near = posterior(problem, fewer.u, fewer.y, fewer.weights)
-    assert found.kl == pytest.approx(divergence(near, exact), rel=0.1)
+    assert found.kl == pytest.approx(compute_divergence(near, exact), rel=0.1)
     shift = exact.factor.T @ (near.mean - exact.mean)
     assert found.shift == pytest.approx(0.5 * shift @ shift, rel=0.1)
     assert found.learned == pytest.approx(0.5 * np.sum(np.square(exact.factor.T @ exact.mean)), rel=0.05)
 
 
 def test_points_without_a_mode_are_not_usable() -> None:
-    problem, (table, points) = problem_for(SPECS[0], PUBLIC), _rows(SPECS[0])
+    problem, (table, points) = make_problem(SPECS[0], PUBLIC), _rows(SPECS[0])
     found = compare_with_table(problem, table, replace(points, weights=np.full(table.count, np.inf)))
     assert found.kl == np.inf
     assert judge_comparison(found).grade is Grade.NOT_USABLE

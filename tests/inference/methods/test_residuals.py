@@ -8,14 +8,14 @@ import pytest
 from app.inference.core.model import Array64
 from app.inference.core.plan import ModelSpec, PriorSpec
 from app.inference.core.priors import HierarchicalPrior
-from app.inference.core.problems import Problem, problem_for
+from app.inference.core.problems import Problem, make_problem
 from app.inference.methods.psvi.residuals import Points, Residuals
 from app.inference.methods.psvi.residuals.choice import make_residuals
 from app.inference.methods.psvi.residuals.gaussian_mean import GaussianMeanResiduals
 from app.inference.methods.psvi.residuals.linear_regression import LinearResiduals
 from app.inference.methods.psvi.residuals.monte_carlo import MonteCarloResiduals
 from app.inference.methods.public_table import Minibatches, PublicTable
-from support.divergence import divergence
+from support.divergence import compute_divergence
 from tests.inference.populations import DECLARED, SPECS, population, posterior
 
 LINEAR, GAUSSIAN = SPECS[2], SPECS[6]
@@ -23,7 +23,7 @@ EXACT = (LINEAR, replace(GAUSSIAN, noise_scale=0.7, prior=PriorSpec(0.4, {"age":
 
 
 def _problem(spec: ModelSpec) -> tuple[Problem, PublicTable, Residuals]:
-    problem = problem_for(spec, DECLARED)
+    problem = make_problem(spec, DECLARED)
     table = PublicTable(population(), problem.design)
     return problem, table, make_residuals(problem, table, np.random.default_rng(0), draws=100, minibatch=100)
 
@@ -56,7 +56,7 @@ def test_exact_gradients_are_the_slopes_of_the_kl(spec: ModelSpec) -> None:
     exact, points = posterior(problem, x, y, np.ones(table.count)), _points(table)
 
     def kl(u: Array64, targets: Array64, weights: Array64) -> float:
-        return divergence(posterior(problem, u, targets, weights), exact)
+        return compute_divergence(posterior(problem, u, targets, weights), exact)
 
     residual = residuals.at(points)
     move_u, move_y = residual.moves(points.u, points.y)

@@ -11,7 +11,7 @@ from scipy.stats import t
 from app.inference.core.priors import NormalPrior
 from app.inference.models.student_t import StudentTRegression, StudentTRegressionOfUnknownScale
 from app.inference.models.student_t_scores import LEAST_CUT, MOST_CUT, compute_mean
-from app.inference.post.laplace import laplace
+from app.inference.post.laplace import fit_laplace
 
 DEGREES = pytest.mark.parametrize("nu", [1.0, 1.5, 4.0, 30.0, 100.0])
 TINY = np.finfo(np.float32).tiny
@@ -89,7 +89,7 @@ def _search(seed: int, *, unknown: bool) -> tuple[float, NDArray[Any]]:
     x, theta = np.column_stack((rng.uniform(-1, 1, (60, 2)), np.ones(60))), 0.5 * rng.standard_normal(model.dimension)
     y = np.where(rng.random(60) < 1 / 3, rng.uniform(-1, 1, 60), model.sample_targets(rng, x, theta))
     rows, weights, prior = model.fold(x, y), rng.uniform(0, 100, 60), NormalPrior(np.ones(model.dimension))
-    mode = laplace(model, rows, weights, prior, 3 * rng.standard_normal(model.dimension), tolerance=1e-16).mean
+    mode = fit_laplace(model, rows, weights, prior, 3 * rng.standard_normal(model.dimension), tolerance=1e-16).mean
     found = model.expand(rows, weights, mode)
     information = found.information + prior.precision(mode)
     gradient = found.gradient + prior.gradient(mode)
@@ -127,6 +127,6 @@ def test_outliers_change_the_mode_little() -> None:
     y = x @ [0.4, -0.3] + 0.05 * rng.standard_normal(400)
     spoilt = np.where(np.arange(400) % 10 == 0, 1.0, y)
     model, prior = StudentTRegression(2, 0.05, 4.0), NormalPrior(np.ones(2))
-    modes = [laplace(model, model.fold(x, each), np.ones(400), prior, np.zeros(2)).mean for each in (y, spoilt)]
+    modes = [fit_laplace(model, model.fold(x, each), np.ones(400), prior, np.zeros(2)).mean for each in (y, spoilt)]
     squares = [np.linalg.lstsq(x, each)[0] for each in (y, spoilt)]
     assert np.linalg.norm(modes[1] - modes[0]) < 0.1 * np.linalg.norm(squares[1] - squares[0])

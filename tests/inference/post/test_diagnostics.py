@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
-from app.inference.post.diagnostics import MOST_NOISE, bearable_noise, effective_size, round_stated
+from app.inference.post.diagnostics import MOST_NOISE, compute_bearable_noise, compute_effective_size, round_stated
 
 
 def test_the_effective_size_counts_equal_weights() -> None:
     """n equal weights count as n, with any number of zeros; unequal ones count as fewer."""
-    assert effective_size(np.array([3.0, 3.0, 0.0, 3.0])) == pytest.approx(3)
-    assert 1 < effective_size(np.array([1.0, 2.0, 5.0])) < 3
-    assert effective_size(np.zeros(4)) == 0
+    assert compute_effective_size(np.array([3.0, 3.0, 0.0, 3.0])) == pytest.approx(3)
+    assert 1 < compute_effective_size(np.array([1.0, 2.0, 5.0])) < 3
+    assert compute_effective_size(np.zeros(4)) == 0
 
 
 def test_bearable_noise_is_proportional_to_learned_nats_above_one() -> None:
-    assert bearable_noise(40.0) == 40 * MOST_NOISE
-    assert bearable_noise(0.0) == bearable_noise(1.0) == MOST_NOISE
+    assert compute_bearable_noise(40.0) == 40 * MOST_NOISE
+    assert compute_bearable_noise(0.0) == compute_bearable_noise(1.0) == MOST_NOISE
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from app.inference.core.model import Array64, Model, PullBack
 from app.inference.models.logistic import LogisticRegression
-from app.inference.post.gradients import centred_potentials, psvi_gradients
+from app.inference.post.gradients import compute_centred_potentials, compute_psvi_gradients
 
 
 def _potentials(model: Model, points: Array64, draws: Array64) -> tuple[Array64, PullBack]:
-    return centred_potentials(model, points, draws), lambda cotangent: model.point_gradient(
+    return compute_centred_potentials(model, points, draws), lambda cotangent: model.point_gradient(
         points, np.ones(len(points)), draws, cotangent
     )
 
@@ -44,8 +44,8 @@ def test_gradients_are_the_closed_form_covariances() -> None:
     for _ in range(20):
         draws = mean + rng.standard_normal((5000, 3)) @ root.T
         potentials, pull_back = _potentials(model, points, draws)
-        residual = centred_potentials(model, data, draws).sum(axis=0) - weights @ potentials
-        gradients = psvi_gradients(pull_back, weights, potentials, residual)
+        residual = compute_centred_potentials(model, data, draws).sum(axis=0) - weights @ potentials
+        gradients = compute_psvi_gradients(pull_back, weights, potentials, residual)
         by_weight.append(gradients[0])
         by_point.append(gradients[1])
     v_data, v_points = data - mean, points - mean
@@ -65,8 +65,8 @@ def test_the_residual_mean_does_not_matter() -> None:
     rng, model = np.random.default_rng(1), LogisticRegression(3)
     points, weights, draws = rng.standard_normal((4, 3)), np.ones(4), rng.standard_normal((50, 3))
     (potentials, pull_back), residual = _potentials(model, points, draws), rng.standard_normal(50)
-    plain = psvi_gradients(pull_back, weights, potentials, residual)
-    shifted = psvi_gradients(pull_back, weights, potentials, residual + 5)
+    plain = compute_psvi_gradients(pull_back, weights, potentials, residual)
+    shifted = compute_psvi_gradients(pull_back, weights, potentials, residual + 5)
     for first, second in zip(plain[:2], shifted[:2], strict=True):
         assert first is not None
         assert second is not None

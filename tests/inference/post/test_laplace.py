@@ -5,7 +5,7 @@ import pytest
 
 from app.inference.core.priors import NormalPrior
 from app.inference.models.logistic import LogisticRegression
-from app.inference.post.laplace import Laplace, LaplaceDiverged, laplace
+from app.inference.post.laplace import Laplace, LaplaceDiverged, fit_laplace
 
 
 def test_draws_have_the_covariance_of_the_factor_and_come_in_pairs() -> None:
@@ -18,7 +18,7 @@ def test_draws_have_the_covariance_of_the_factor_and_come_in_pairs() -> None:
 
 
 def test_without_weight_the_posterior_is_the_prior() -> None:
-    found = laplace(
+    found = fit_laplace(
         LogisticRegression(2), np.ones((3, 2)), np.zeros(3), NormalPrior(np.full(2, 0.5)), np.array([4.0, -4.0])
     )
     np.testing.assert_allclose(found.mean, 0, atol=1e-12)
@@ -27,7 +27,7 @@ def test_without_weight_the_posterior_is_the_prior() -> None:
 
 def test_separable_heavy_points_have_a_finite_mode() -> None:
     model, rows = LogisticRegression(3), np.full((5, 3), 100.0)
-    found = laplace(model, rows, np.full(5, 1e12), NormalPrior(np.ones(3)), np.zeros(3))
+    found = fit_laplace(model, rows, np.full(5, 1e12), NormalPrior(np.ones(3)), np.zeros(3))
     assert np.all(np.isfinite(found.mean))
     gradient = model.expand(rows, np.full(5, 1e12), found.mean).gradient - found.mean
     assert np.all(np.abs(gradient) < 1e-3)
@@ -36,4 +36,4 @@ def test_separable_heavy_points_have_a_finite_mode() -> None:
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_points_that_are_not_finite_are_refused() -> None:
     with pytest.raises(LaplaceDiverged):
-        laplace(LogisticRegression(2), np.full((2, 2), np.nan), np.ones(2), NormalPrior(np.ones(2)), np.zeros(2))
+        fit_laplace(LogisticRegression(2), np.full((2, 2), np.nan), np.ones(2), NormalPrior(np.ones(2)), np.zeros(2))

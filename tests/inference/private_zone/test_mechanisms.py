@@ -16,10 +16,10 @@ from app.inference.private_zone.mechanisms import (
     GRID,
     MAX_SCALE,
     DiscreteGaussian,
-    admissible_clip,
     choose_fine_steps,
     clip_to_grid,
-    exact_sum,
+    compute_exact_sum,
+    raise_clip,
     round_to_steps,
     scale_factors_to_grid,
 )
@@ -85,7 +85,7 @@ def test_a_row_outside_the_ball_after_clipping_is_zeroed(monkeypatch: pytest.Mon
 def test_a_clipped_sum_by_hand() -> None:
     """Rows (3, -3) and (0.25, -0.25), already centred; C = 1: the first becomes (1, -1)/sqrt(2), the second stays."""
     rows = np.array([[3, -3], [0.25, -0.25]], dtype=np.float32)
-    total = exact_sum(clip_to_grid(rows, np.ones(2, dtype=bool), 1.0))
+    total = compute_exact_sum(clip_to_grid(rows, np.ones(2, dtype=bool), 1.0))
     expected = GRID * (1 / math.sqrt(2) + 0.25)
     assert total[0] == -total[1]
     assert abs(total[0] - expected) < 3e-4 * GRID
@@ -176,9 +176,9 @@ def _integers(seed: int, n: int) -> NDArray[np.float32]:
 def test_sums_do_not_depend_on_partition_or_order(seed: int, cuts: list[int]) -> None:
     """W5: integer sums do not depend on order or partition, and equal Python's."""
     integers = _integers(seed, 300)
-    whole = exact_sum(integers)
+    whole = compute_exact_sum(integers)
     shuffled = np.random.default_rng(seed + 1).permutation(integers)
-    parts = [exact_sum(part) for part in np.split(shuffled, sorted(cuts))]
+    parts = [compute_exact_sum(part) for part in np.split(shuffled, sorted(cuts))]
     np.testing.assert_array_equal(np.sum(parts, axis=0, dtype=np.int64), whole)
     assert [sum(int(k) for k in column) for column in integers.T] == whole.tolist()
 
@@ -278,9 +278,9 @@ def test_sums_without_room_for_noise_are_refused() -> None:
 
 
 def test_a_clip_is_raised_to_the_floor_and_must_be_finite() -> None:
-    assert admissible_clip(0.0) == CLIP_FLOOR
-    assert admissible_clip(-5.0) == CLIP_FLOOR
-    assert admissible_clip(2.0) == 2.0
+    assert raise_clip(0.0) == CLIP_FLOOR
+    assert raise_clip(-5.0) == CLIP_FLOOR
+    assert raise_clip(2.0) == 2.0
     for clip in (math.nan, math.inf):
         with pytest.raises(ValueError, match="finite"):
-            admissible_clip(clip)
+            raise_clip(clip)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from app.inference.core.model import Array64
 from app.inference.core.plan import PlannedQuery
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Integers
 from app.inference.private_zone.mechanisms import GRID, BadQuery, DiscreteGaussian
 from app.inference.private_zone.oracle import ClippedGaussianOracle, PlanExhausted
 from app.inference.private_zone.queries import LengthHistogram, MeanSum, PotentialSum
-from app.inference.private_zone.rng import sampling_generator
+from app.inference.private_zone.rng import make_sampling_generator
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, SelfComposedEvent, UnknownEvent
 from support.table import Table
 from tests.inference.support import SPEC, WIDTH, NullNoise, facts, oracle, plan, table
@@ -246,8 +246,10 @@ def test_a_faulty_query_is_refused_and_not_counted(draws: Any, clip: float) -> N
 
 
 def test_a_table_of_other_slots_or_rows_per_unit_is_refused() -> None:
-    logistic, source = problem_for(SPEC, facts(10)).model, table(10)
+    logistic, source = make_problem(SPEC, facts(10)).model, table(10)
     people = replace(facts(10), unit={"kind": "column", "column": "age", "max_rows": 2})
     for planned, declared in ((plan(11), facts(11)), (plan(10), people)):
         with pytest.raises(ValueError, match="slots and rows per unit of the plan"):
-            ClippedGaussianOracle(logistic, planned, declared, source, noise=NullNoise(), sampling=sampling_generator())
+            ClippedGaussianOracle(
+                logistic, planned, declared, source, noise=NullNoise(), sampling=make_sampling_generator()
+            )

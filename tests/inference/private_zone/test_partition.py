@@ -13,12 +13,12 @@ from randomgen import ChaCha
 
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.plan import PlannedQuery
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Integers, Query
 from app.inference.private_zone import partition
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.private_zone.partition import Slots, chunk_units, cuts, partial_sum
-from app.inference.private_zone.queries.blocks import MOST_ROWS, power_of_two
+from app.inference.private_zone.partition import Slots, compute_chunk_units, compute_partial_sum, cut_units
+from app.inference.private_zone.queries.blocks import MOST_ROWS, compute_power_of_two
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
 from support.table import Table
 from tests.inference.private_zone.test_people import QUERIES, Exact
@@ -31,12 +31,12 @@ FULL, SAMPLED = GaussianEvent(1.0), PoissonSampledEvent(0.4, GaussianEvent(1.0))
 @given(units=st.integers(0, 10**9), each=st.sampled_from([1, 3, 20, 511, 512, 513, 10**6]), parts=st.integers(1, 64))
 def test_every_unit_is_in_one_part_and_no_part_splits_a_block(units: int, each: int, parts: int) -> None:
     """W5: parts touch, cover all, and begin where blocks begin."""
-    places = cuts(units, each, parts)
+    places = cut_units(units, each, parts)
     assert (places[0], places[-1]) == (0, units)
     assert 2 <= len(places) <= parts + 1
     assert all(start < end for start, end in itertools.pairwise(places)) or units == 0
-    assert all(place % power_of_two(MOST_ROWS // each) == 0 for place in places[:-1])
-    assert max(np.diff(places)) <= -(-units // parts) + chunk_units(each)
+    assert all(place % compute_power_of_two(MOST_ROWS // each) == 0 for place in places[:-1])
+    assert max(np.diff(places)) <= -(-units // parts) + compute_chunk_units(each)
 
 
 def people(each: int) -> tuple[Table, DeclaredFacts]:
@@ -50,13 +50,13 @@ def people(each: int) -> tuple[Table, DeclaredFacts]:
 def exact_sums(query: Query, each: int, event: AtomicEvent, parts: int | None) -> list[Integers]:
     """Compute the sums of two queries, over ``parts`` parts unless it is None."""
     source, declared = people(each)
-    problem, noise, sums = problem_for(SPEC, declared), Exact(), []
+    problem, noise, sums = make_problem(SPEC, declared), Exact(), []
 
     def in_parts(asked: Query, slots: Slots) -> Integers:
         assert parts is not None
-        places = cuts(len(slots), each, parts)
+        places = cut_units(len(slots), each, parts)
         pieces = [slots[start:end] for start, end in itertools.pairwise(places)]
-        found = [partial_sum(asked, problem.model, problem.design, source, piece) for piece in pieces[::-1]]
+        found = [compute_partial_sum(asked, problem.model, problem.design, source, piece) for piece in pieces[::-1]]
         return np.asarray(np.sum(found, axis=0))
 
     oracle = ClippedGaussianOracle(
@@ -92,7 +92,7 @@ def test_w5_the_sum_does_not_depend_on_the_partition(
 def test_a_query_in_parts_gathers_no_rows_beforehand() -> None:
     """Memory does not depend on the table: rows are read in chunks when a query needs them."""
     source, declared = people(1)
-    model = problem_for(SPEC, declared).model
+    model = make_problem(SPEC, declared).model
     sampling = np.random.Generator(ChaCha(key=7))
     ClippedGaussianOracle(
         model,
@@ -111,7 +111,7 @@ def test_folded_rows_do_not_depend_on_the_size_of_copies(
     monkeypatch: pytest.MonkeyPatch, rows: int, columns: int
 ) -> None:
     source, declared = people(1)
-    problem = problem_for(SPEC, declared)
+    problem = make_problem(SPEC, declared)
     x, y, present = problem.design.encode(source.gather(np.arange(SLOTS)))
     monkeypatch.setattr(partition, "_COPIED_ROWS", rows)
     monkeypatch.setattr(partition, "_COPIED_COLUMNS", columns)

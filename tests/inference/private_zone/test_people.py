@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.inference.core.model import Array64
 from app.inference.core.plan import ModelSpec, PlannedQuery
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Integers, Query
 from app.inference.private_zone.mechanisms import GRID
 from app.inference.private_zone.oracle import ClippedGaussianOracle
@@ -26,7 +26,7 @@ from app.inference.private_zone.queries import (
     ResidualHistogram,
     TailSum,
 )
-from app.inference.private_zone.rng import sampling_generator
+from app.inference.private_zone.rng import make_sampling_generator
 from app.privacy.events import GaussianEvent
 from support.table import Table
 from tests.inference.support import SPEC, WIDTH, facts, plan, table
@@ -72,8 +72,8 @@ def asked(source: Table, query: Query) -> Exact:
     noise = Exact()
     planned = replace(plan(SLOTS), queries=(PlannedQuery(query.kind, query.length, GaussianEvent(1.0)),))
     planned = replace(planned, model=OF_HOURS if query in OF_RESIDUALS else SPEC)
-    model = problem_for(planned.model, PEOPLE).model
-    ClippedGaussianOracle(model, planned, PEOPLE, source, noise=noise, sampling=sampling_generator()).ask(query)
+    model = make_problem(planned.model, PEOPLE).model
+    ClippedGaussianOracle(model, planned, PEOPLE, source, noise=noise, sampling=make_sampling_generator()).ask(query)
     return noise
 
 

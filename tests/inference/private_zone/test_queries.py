@@ -24,9 +24,9 @@ from app.inference.private_zone.queries import (
     MomentSum,
     PotentialSum,
     TailSum,
-    kind,
+    find_kind,
 )
-from app.inference.private_zone.queries.blocks import MOST_ROWS, power_of_two
+from app.inference.private_zone.queries.blocks import MOST_ROWS, compute_power_of_two
 from app.inference.private_zone.queries.lengths import BINS
 from app.inference.private_zone.queries.moments import CENTRE_GRID
 from tests.inference.support import DESIGN, MODEL, WIDTH
@@ -89,9 +89,9 @@ def _weighted(query: Query, difference: Integers) -> int:
 @EVERY
 def test_kinds_are_found_by_name(name: str) -> None:
     query = KINDS[name](np.random.default_rng(0), 1.0, 1.0)
-    assert kind(query.kind) is type(query)
+    assert find_kind(query.kind) is type(query)
     assert name.startswith(query.kind)
-    assert kind("nothing") is None
+    assert find_kind("nothing") is None
 
 
 @EVERY
@@ -168,7 +168,7 @@ def test_sums_do_not_depend_on_the_partition(name: str, seed: int, cuts: list[in
     """W5: sums of parts that are cut at blocks add up to the whole."""
     rng = np.random.default_rng(seed)
     each = int(rng.integers(1, 4))
-    size = power_of_two(MOST_ROWS // each) * each
+    size = compute_power_of_two(MOST_ROWS // each) * each
     query, n = KINDS[name](rng, 0.3, 1.0), 5 * size + 7 * each
     rows, present = _rows(rng, n), rng.random(n) < 0.8
     whole = query.sum(MODEL, rows, present, each)

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.inference.private_zone import partition
-from app.inference.private_zone.partition import partial_sum
+from app.inference.private_zone.partition import compute_partial_sum
 from app.inference.private_zone.queries import MeanSum
 from app.inference.private_zone.queries.blocks import MOST_ROWS
 from app.inference.private_zone.read_ahead import read_ahead
@@ -117,7 +117,7 @@ def test_after_a_failed_sum_the_table_is_not_read(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(partition, "CHUNK_ROWS", MOST_ROWS)
     source = Slow(table(5 * MOST_ROWS).columns, 1)
     with pytest.raises(ArithmeticError) as kept:
-        partial_sum(Refusing(1.0, WIDTH, intercept=True, clip=1.0), MODEL, DESIGN, source, range(source.slots))
+        compute_partial_sum(Refusing(1.0, WIDTH, intercept=True, clip=1.0), MODEL, DESIGN, source, range(source.slots))
     assert kept.tb is not None
     assert not source.reading
     assert len(source.gathered) == 2

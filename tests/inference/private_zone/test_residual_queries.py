@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from app.inference.core.facts import Column
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.plan import ModelSpec
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Integers, Query
 from app.inference.private_zone import queries
 from app.inference.private_zone.mechanisms import CLIP_FLOOR, GRID, BadQuery
-from app.inference.private_zone.queries import CutScoreSum, ExcessSum, ResidualHistogram, kind
+from app.inference.private_zone.queries import CutScoreSum, ExcessSum, ResidualHistogram, find_kind
 from app.inference.private_zone.queries.residuals import EDGES
 from tests.inference.populations import DECLARED, REGRESSORS
 from tests.inference.support import DESIGN, MODEL, facts
@@ -38,7 +38,7 @@ HOSTILE = (np.nan, np.inf, -np.inf, 3e38, -3e38, 1e30, 1e-45, 0.0)
 
 
 def _model(chosen: str) -> Model:
-    return problem_for(MODELS[chosen], DECLARED).model
+    return make_problem(MODELS[chosen], DECLARED).model
 
 
 def _theta(rng: np.random.Generator, model: Model) -> Array64:
@@ -144,7 +144,7 @@ def test_w14_every_checked_query_has_a_sum_for_any_bound(name: str, chosen: str,
     for cut in (1e-300, 1.0, 1e300):
         query = KINDS[name](rng, model, clip, cut)
         query = replace(query, theta=size * query.theta)  # type: ignore[attr-defined, type-var]
-        query.check(model, problem_for(MODELS[chosen], DECLARED).design)
+        query.check(model, make_problem(MODELS[chosen], DECLARED).design)
         assert np.all(np.abs(_sum(query, chosen, _rows(rng, chosen, 20))) <= 20 * GRID)
 
 
@@ -232,13 +232,13 @@ def test_histogram_counts_each_residual_in_the_bin_of_its_size() -> None:
 @EVERY_KIND
 def test_kinds_are_found_by_name(name: str) -> None:
     query = KINDS[name](np.random.default_rng(0), _model("linear"), 1.0, 1.0)
-    assert kind(query.kind) is type(query)
+    assert find_kind(query.kind) is type(query)
     assert name.startswith(query.kind)
     assert type(query).__name__ in queries.__all__
 
 
 D = 4
-LINEAR = problem_for(MODELS["linear"], DECLARED)
+LINEAR = make_problem(MODELS["linear"], DECLARED)
 GOOD_SCORES = CutScoreSum(np.zeros(D), np.eye(D), 1.0, 1.0)
 GOOD_EXCESS = ExcessSum(np.zeros(D), 1.0, scale=1.0, centre=0.0, spread=1.0, squares=0.0, clip=1.0)
 
@@ -295,7 +295,7 @@ def test_no_declared_row_has_a_residual_beyond_the_largest(chosen: str) -> None:
 def test_columns_without_a_range_have_no_part() -> None:
     """A declared column of one value is zero in the design; queries of residuals are total all the same."""
     declared = replace(facts(10), columns=(Column("x", "real", 1, 1 + 1e-12), Column("y", "integer", 0, 9)))
-    model, design, _ = problem_for(ModelSpec("poisson-regression", ("x",), "y"), declared)
+    model, design, _ = make_problem(ModelSpec("poisson-regression", ("x",), "y"), declared)
     query = ResidualHistogram(np.zeros(model.dimension))
     query.check(model, design)
     rows = np.array([[0, 1, 9], [0, 1, 0]], dtype=np.float32)

@@ -15,7 +15,7 @@ from app.inference.private_zone import partition, rows, sampling
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.private_zone.queries import BoundedScoreSum, InformationSum, MeanSum, PotentialSum
 from app.inference.private_zone.queries.blocks import MOST_ROWS
-from app.inference.private_zone.rng import sampling_generator
+from app.inference.private_zone.rng import make_sampling_generator
 from app.inference.private_zone.rows import HeldRows, StreamedRows, choose_rows
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
 from support.table import Table
@@ -101,7 +101,7 @@ class Endless:
 def test_a_table_beyond_the_bound_is_streamed_in_bounded_memory(rate: float) -> None:
     """W14: slots, rates and widths decide before any row is read; all slots are never listed."""
     source = Endless()
-    found = choose_rows(MODEL, DESIGN, source, sampling_generator(), [(rate, 5)], summation=None)
+    found = choose_rows(MODEL, DESIGN, source, make_sampling_generator(), [(rate, 5)], summation=None)
     assert isinstance(found, StreamedRows)
     with pytest.raises(StopAsyncIteration):
         found.sum(QUERIES[-1])
@@ -111,5 +111,7 @@ def test_a_table_beyond_the_bound_is_streamed_in_bounded_memory(rate: float) -> 
 def test_a_table_that_fits_is_held() -> None:
     source = Endless()
     source.slots = 10
-    assert isinstance(choose_rows(MODEL, DESIGN, source, sampling_generator(), [(1.0, 5)], summation=None), HeldRows)
+    assert isinstance(
+        choose_rows(MODEL, DESIGN, source, make_sampling_generator(), [(1.0, 5)], summation=None), HeldRows
+    )
     assert source.most == 10

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from app.inference.private_zone import sampling
-from app.inference.private_zone.rng import sampling_generator
-from app.inference.private_zone.sampling import Subsamples, poisson_pieces, poisson_subsample
+from app.inference.private_zone.rng import make_sampling_generator
+from app.inference.private_zone.sampling import Subsamples, draw_poisson_pieces, draw_poisson_subsample
 
 
 def _inclusions(slots: int, rate: float, runs: int) -> np.ndarray:
-    rng = sampling_generator()
+    rng = make_sampling_generator()
     included = np.zeros((runs, slots), dtype=bool)
     for run in range(runs):
-        included[run, poisson_subsample(rng, slots, rate)] = True
+        included[run, draw_poisson_subsample(rng, slots, rate)] = True
     return included
 
 
@@ -68,12 +68,12 @@ class _Zeros(np.random.Generator):
 
 def test_w4_a_gap_of_zero_does_not_repeat_a_slot() -> None:
     """No share of delta covers a gap of zero, which has probability 2**-53."""
-    found = poisson_subsample(_Zeros(np.random.PCG64(0)), 12, 0.1)
+    found = draw_poisson_subsample(_Zeros(np.random.PCG64(0)), 12, 0.1)
     np.testing.assert_array_equal(found, [0, 3, 4, 7, 8, 11])
 
 
 def test_a_rate_of_one_takes_all_slots() -> None:
-    np.testing.assert_array_equal(poisson_subsample(sampling_generator(), 7, 1.0), np.arange(7))
+    np.testing.assert_array_equal(draw_poisson_subsample(make_sampling_generator(), 7, 1.0), np.arange(7))
 
 
 @pytest.mark.parametrize("most", [0, 1 << 20])
@@ -87,11 +87,11 @@ def test_the_union_covers_every_subsample_in_every_layout(
 ) -> None:
     """W4: in every layout of the union, stored or drawn again, the gathered slots are the drawn ones."""
     monkeypatch.setattr(sampling, "_MOST_STORED", most)
-    rng = sampling_generator()
+    rng = make_sampling_generator()
     state = rng.bit_generator.state
     samples = Subsamples(rng, slots, rates)
     union = samples.union
-    rng_again = sampling_generator()
+    rng_again = make_sampling_generator()
     rng_again.bit_generator.state = state
     assert np.all(np.diff(union) > 0)
     for rate, count in rates:
@@ -102,14 +102,14 @@ def test_the_union_covers_every_subsample_in_every_layout(
                 assert len(union) == slots
             else:
                 assert positions is not None
-                np.testing.assert_array_equal(union[positions], poisson_subsample(rng_again, slots, rate))
+                np.testing.assert_array_equal(union[positions], draw_poisson_subsample(rng_again, slots, rate))
     with pytest.raises(StopIteration):
         samples.next()
 
 
 def test_a_dense_subsample_of_many_slots_comes_in_pieces() -> None:
     """Memory is for the piece, not for the slots: half of 10**12 would not fit."""
-    pieces = poisson_pieces(sampling_generator(), 10**12, 0.5)
+    pieces = draw_poisson_pieces(make_sampling_generator(), 10**12, 0.5)
     first, second = next(pieces), next(pieces)
     assert 0 <= first[0] < first[-1] < second[0] < second[-1] < 1 << 23
     assert len(first) > 1 << 20
@@ -117,11 +117,11 @@ def test_a_dense_subsample_of_many_slots_comes_in_pieces() -> None:
 
 def test_the_cost_follows_the_subsample_not_the_slots() -> None:
     """A list of 10**9 slots would exceed the time and memory of this test."""
-    samples = Subsamples(sampling_generator(), 10**9, [(5e-8, 20)])
+    samples = Subsamples(make_sampling_generator(), 10**9, [(5e-8, 20)])
     assert 0 < len(samples.union) < 3000
 
 
 def test_generators_have_different_keys() -> None:
     """W7: two generators never give the same subsample."""
-    first, second = (poisson_subsample(sampling_generator(), 10_000, 0.1) for _ in range(2))
+    first, second = (draw_poisson_subsample(make_sampling_generator(), 10_000, 0.1) for _ in range(2))
     assert not np.array_equal(first, second)

@@ -80,7 +80,7 @@ def _recorded(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) ->
 
 def test_squares_of_small_coordinates_have_normal_squares(monkeypatch: pytest.MonkeyPatch) -> None:
     """W14: the coordinates of a design are multiples of about 2^-40, and moments are clipped by their fourth powers."""
-    recorded = [_recorded(monkeypatch, module, "with_squares") for module in (moments, lengths)]
+    recorded = [_recorded(monkeypatch, module, "append_squares") for module in (moments, lengths)]
     rows = np.ones((41, 2), dtype=np.float32)
     rows[:, 0] = 2.0 ** -np.arange(41)
     present = np.ones(41, dtype=bool)

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from app.inference.core.design import Design
 from app.inference.core.model import Model
 from app.inference.core.plan import ModelSpec
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Query
 from app.inference.private_zone import queries
 from app.inference.private_zone.mechanisms import BadQuery
-from app.inference.private_zone.partition import fold, partial_sum
+from app.inference.private_zone.partition import compute_partial_sum, fold
 from app.inference.private_zone.queries import (
     BoundedScoreSum,
     ClippedScoreSum,
@@ -140,14 +140,14 @@ def test_steps_and_shapes_do_not_depend_on_presence(spec: ModelSpec, each: int) 
 
 
 def _work(spec: ModelSpec, each: int, share: float) -> list[Step]:
-    model, design, _ = problem_for(spec, DECLARED)
+    model, design, _ = make_problem(spec, DECLARED)
     asked, source = list(_queries(model, design)), _table(share, each)
     with Steps() as steps:
         held = HeldRows(model, design, source, np.random.default_rng(0), [(0.3, len(asked)), (1.0, len(asked))])
         for query in asked * 2:
             held.sum(query)
         for query in asked:
-            partial_sum(query, model, design, source, range(SLOTS))
+            compute_partial_sum(query, model, design, source, range(SLOTS))
     return steps.taken
 
 
@@ -157,7 +157,7 @@ def test_no_row_value_is_selected_by_a_boolean_index(
     monkeypatch: pytest.MonkeyPatch, spec: ModelSpec, each: int
 ) -> None:
     """W14: the duration of a boolean index reveals the number of selected rows."""
-    model, design, _ = problem_for(spec, DECLARED)
+    model, design, _ = make_problem(spec, DECLARED)
     source = _table(0.5, each)
     expected, there = fold(model, design, source, range(SLOTS))
     sums = [query.sum(model, expected, there, each) for query in _queries(model, design)]
@@ -181,5 +181,5 @@ def _strict(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def test_every_kind_of_query_is_asked() -> None:
-    found = {type(query) for spec in SPECS for query in _queries(*problem_for(spec, DECLARED)[:2])}
-    assert {each.__name__ for each in found} == set(queries.__all__) - {"kind"}
+    found = {type(query) for spec in SPECS for query in _queries(*make_problem(spec, DECLARED)[:2])}
+    assert {each.__name__ for each in found} == set(queries.__all__) - {"find_kind"}

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from support.vault import Vault, new_vault
+from support.vault import Vault, make_vault
 
 
 @pytest.fixture
 def vault(tmp_path: Path) -> Vault:
-    return new_vault(tmp_path)
+    return make_vault(tmp_path)

@@ -11,7 +11,7 @@ from app.inference.core.query import Integers, Query
 from app.inference.private_zone.partition import Slots
 from app.inference.private_zone.queries import PotentialSum
 from app.inference.private_zone.queries.arrays import from_arrays, to_arrays
-from support.vault import Vault, new_vault
+from support.vault import Vault, make_vault
 from tests.inference.private_zone.test_people import QUERIES
 from workers.split_queries.mailbox import Mailbox, PartFaulty, Task, clear_mailbox
 
@@ -131,7 +131,7 @@ def _objects(mine: Mailbox, wanted: Task) -> list[tuple[Callable[[], Any], Calla
 def test_worker_with_another_opening_key_reads_no_task(vault: Vault) -> None:
     wanted = task()
     mailbox(vault).put_task(0, wanted)
-    other = Mailbox(vault.store, new_vault(vault.root / "other").opening_key, "job_1", 1)
+    other = Mailbox(vault.store, make_vault(vault.root / "other").opening_key, "job_1", 1)
     assert other.read_task(0) is None
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from app.datasets.models import Content
 from app.db import now
-from app.inference.private_zone.partition import partial_sum
+from app.inference.private_zone.partition import compute_partial_sum
 from app.jobs import repository
 from app.releases.http.formats import STORED_MEDIA_TYPES
 from tests.factories import rows
@@ -92,7 +92,7 @@ def test_message_of_a_waiting_coordinator_is_answered(house: House, owner: rows.
     house.helper(memory_tables).run(f"{job_id}:1:4:1")
     sums = mailbox.read_part(4, task, 1)
     problem = problem_of(house, owner)
-    whole = partial_sum(QUERY, problem.model, problem.design, MemoryRows(), np.arange(300, SLOTS, 3))
+    whole = compute_partial_sum(QUERY, problem.model, problem.design, MemoryRows(), np.arange(300, SLOTS, 3))
     assert sums is not None
     assert sums.tolist() == whole.tolist()
 

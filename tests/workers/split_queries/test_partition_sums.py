@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.inference.core.problems import Problem
 from app.inference.core.query import Integers
-from app.inference.private_zone.partition import Summation, partial_sum
+from app.inference.private_zone.partition import Summation, compute_partial_sum
 from app.inference.private_zone.queries import MeanSum
 from app.jobs.lifecycle import Claim
 from tests.factories import rows
@@ -88,7 +88,9 @@ def make_split_sum(house: House, problem: Problem, behave: Behaviour, source: Me
             assert part_id is not None
             task = mailbox.read_task(part_id.query)
             assert task is not None
-            sums = partial_sum(task.query, problem.model, problem.design, MemoryRows(), task.units(part_id.part))
+            sums = compute_partial_sum(
+                task.query, problem.model, problem.design, MemoryRows(), task.units(part_id.part)
+            )
             behave(mailbox, house, task, part_id.query, part_id.part, sums)
 
     sharing = Sharing(house.areas.vault, key, InstantQueue(act), PARTS, 1)
@@ -102,7 +104,7 @@ def test_w5_each_part_is_added_exactly_once(house: House, owner: rows.Key, behav
     mine = make_split_sum(house, problem, behave, MemoryRows())
     for query in (QUERY, MeanSum(1.0, problem.design.width, intercept=True, clip=1.0)):
         for slots in (range(SLOTS), np.arange(0, SLOTS, 2), np.arange(5), np.arange(0)):
-            whole = partial_sum(query, problem.model, problem.design, MemoryRows(), slots)
+            whole = compute_partial_sum(query, problem.model, problem.design, MemoryRows(), slots)
             assert mine(query, slots).tolist() == whole.tolist()
 
 
@@ -115,7 +117,7 @@ def test_part_from_a_helper_is_not_computed_again(house: House, owner: rows.Key)
 def test_rows_of_consecutive_units_stay_in_memory(house: House, owner: rows.Key) -> None:
     """They stay only if the limit allows it, and rows of samples do not. The sums are the same in all cases."""
     problem = problem_of(house, owner)
-    whole = partial_sum(QUERY, problem.model, problem.design, MemoryRows(), range(256)).tolist()
+    whole = compute_partial_sum(QUERY, problem.model, problem.design, MemoryRows(), range(256)).tolist()
     for room, read in ((10**6, 256), (255 * 17, 3 * 256)):
         seen: list[NDArray[np.int64]] = []
         summer = PartSummer(problem, 1, room)

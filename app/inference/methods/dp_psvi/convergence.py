@@ -14,9 +14,9 @@ import numpy as np
 
 from app.inference.core.design import Design
 from app.inference.core.model import Array64, Model
-from app.inference.post.diagnostics import bearable_noise
+from app.inference.post.diagnostics import compute_bearable_noise
 from app.inference.post.doubt import combine_errors
-from app.inference.post.gradients import centred_potentials
+from app.inference.post.gradients import compute_centred_potentials
 from app.inference.post.laplace import solve_transposed
 
 MOST_NATS: Final = 10.0
@@ -85,7 +85,7 @@ def measure_unclipped_share(model: Model, rows: Array64, draws: Array64, clip: f
     ``rows`` are folded, ``draws`` are ``(S, D)``. The rows of one unit are assumed independent.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite length counts as clipped
-        potentials = centred_potentials(model, rows, draws)
+        potentials = compute_centred_potentials(model, rows, draws)
         lengths = np.sqrt(np.vecdot(potentials, potentials) * rows_per_unit)
     return float(np.minimum(lengths, clip).sum() / max(float(lengths.sum()), np.finfo(np.float64).tiny))
 
@@ -105,4 +105,4 @@ def is_clipping_unbiased(model: Model, design: Design, u: Array64, theta: Array6
 
 def has_converged(nats: float, learned: float) -> bool:
     """Whether the error ``nats`` is small, also relative to the nats ``learned``."""
-    return bool(nats <= min(MOST_NATS, bearable_noise(learned)))
+    return bool(nats <= min(MOST_NATS, compute_bearable_noise(learned)))

@@ -16,7 +16,7 @@ import numpy as np
 from app.inference.core.design import Design
 from app.inference.core.knobs import Choice
 from app.inference.core.model import Array64, Model
-from app.inference.post.gradients import centred_potentials
+from app.inference.post.gradients import compute_centred_potentials
 
 JOINT, INCREMENTAL = "joint", "incremental"
 SCHEDULE: Final = Choice(
@@ -47,7 +47,7 @@ def choose_point(
     """
     u = design.sample(rng, _CANDIDATES)
     y = model.starting_targets(rng, u)
-    potentials = centred_potentials(model, model.fold(u, y), draws)
+    potentials = compute_centred_potentials(model, model.fold(u, y), draws)
     norms = np.sqrt(np.vecdot(potentials, potentials))
     best = int(np.argmax((potentials @ residual) / np.maximum(norms, np.finfo(np.float64).tiny)))
     return u[best : best + 1], y[best : best + 1]

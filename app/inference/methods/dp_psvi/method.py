@@ -43,7 +43,7 @@ from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Knob, Parameter
 from app.inference.core.model import Array32
 from app.inference.core.plan import MechanismPlan, PlannedQuery, PlanRequest
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Oracle
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.dp_psvi.convergence import estimate_newton_step
@@ -52,24 +52,24 @@ from app.inference.methods.dp_psvi.release import MODE_TOLERANCE, is_in_tail, ma
 from app.inference.methods.dp_psvi.state import LEAST_CLIP, Setup, State, count_present_points
 from app.inference.methods.dp_psvi.updates import grow, update_points, update_targets, update_weights
 from app.inference.methods.private import (
-    event_of,
-    iterations,
+    compute_usual_rate,
+    make_event,
+    make_iterations_parameter,
     make_plan,
+    make_rate_parameter,
     read_request,
-    sampling_rate,
     shorten_plan,
-    usual_rate,
 )
-from app.inference.post.gradients import centre, psvi_gradients
-from app.inference.post.laplace import laplace
-from app.inference.post.optimisers import adam_init
+from app.inference.post.gradients import centre, compute_psvi_gradients
+from app.inference.post.laplace import fit_laplace
+from app.inference.post.optimisers import start_adam
 from app.inference.private_zone.mechanisms import CLIP_FLOOR, GRID_BITS
 from app.inference.private_zone.queries import PotentialSum
 
 _BATCH, _LEAST_RATE = 2_500, 0.02
 DRAWS = Parameter("posterior_draws", "integer", 2, 1000, "Number of posterior draws in each iteration.", default=100)
-ITERATIONS = iterations(1000)
-RATE = sampling_rate(_BATCH, _LEAST_RATE)
+ITERATIONS = make_iterations_parameter(1000)
+RATE = make_rate_parameter(_BATCH, _LEAST_RATE)
 
 _CLIP_MEDIANS, _CLIP_LENGTHS = 3.0, 5.0
 _POPULATION = 256
@@ -93,7 +93,7 @@ class DpPsvi:
         Raises:
             InvalidRequest: pointing at the member of the request that is at fault.
         """
-        usual = usual_rate(facts.slots, _BATCH, _LEAST_RATE)
+        usual = compute_usual_rate(facts.slots, _BATCH, _LEAST_RATE)
         model, mechanism = read_request(request, facts, self.parameters, rate=RATE, count=ITERATIONS, usual=usual)
         draws, chosen = _choose(request)
         if chosen.get(SCHEDULE.name) == INCREMENTAL and mechanism.iterations < request.size:
@@ -114,12 +114,12 @@ class DpPsvi:
                 f"whose squares sum to at most 2^{2 * GRID_BITS}. C is {_CLIP_MEDIANS:g} times the median norm over "
                 f"the current pseudopoints, and at least {least:.4g}."
             ),
-            queries=(PlannedQuery(PotentialSum.kind, draws, event_of(mechanism), mechanism.iterations),),
+            queries=(PlannedQuery(PotentialSum.kind, draws, make_event(mechanism), mechanism.iterations),),
         )
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
         """Shorten to two iterations; with the incremental schedule, each has one more point."""
-        short = shorten_plan(plan, problem_for(plan.model, facts).model)
+        short = shorten_plan(plan, make_problem(plan.model, facts).model)
         if plan.parameters.get(SCHEDULE.name) != INCREMENTAL:
             return short
         return replace(short, size=min(short.size, short.steps))
@@ -128,7 +128,7 @@ class DpPsvi:
         """Start with design rows drawn from the declared bounds, and small weights."""
         if plan.mechanism is None:
             raise ValueError("a private method runs under a mechanism")
-        model, design, prior = problem_for(plan.model, facts)
+        model, design, prior = make_problem(plan.model, facts)
         count = count_present_points(plan, 0)
         u = design.sample(rng, count)
         y = model.starting_targets(rng, u)
@@ -144,9 +144,9 @@ class DpPsvi:
             log_weights=np.full(count, start),
             mode=np.zeros(model.dimension),
             drift=np.zeros(model.dimension),
-            point_moments=adam_init(u.shape),
-            target_moments=adam_init((count,)),
-            weight_moments=adam_init((count,)),
+            point_moments=start_adam(u.shape),
+            target_moments=start_adam((count,)),
+            weight_moments=start_adam((count,)),
             clip=CLIP_FLOOR,
             draws=np.zeros((1, model.dimension)),
             residual=np.zeros(1),
@@ -158,7 +158,7 @@ class DpPsvi:
         state = grow(rng, state)
         setup, weights = state.setup, np.exp(state.log_weights)
         rows, start = setup.model.fold(state.u, state.y), state.mode + _MODE_DRIFT * state.drift
-        posterior = laplace(setup.model, rows, weights, setup.prior, start, tolerance=MODE_TOLERANCE)
+        posterior = fit_laplace(setup.model, rows, weights, setup.prior, start, tolerance=MODE_TOLERANCE)
         draws = posterior.draw(rng, setup.plan.answer_length)
         single = [each.astype(np.float32) for each in (state.u, state.y, draws)]
         potentials, pull_back = setup.model.point_potentials(*single)
@@ -166,7 +166,7 @@ class DpPsvi:
         clip = _choose_clip(potentials, setup.least_clip)
         residual = oracle.ask(PotentialSum(draws, clip, antithetic=len(draws) % 2 == 0)) / setup.sampling_rate
         residual -= weights.astype(potentials.dtype) @ potentials
-        by_weight, by_point, by_target = psvi_gradients(pull_back, weights, potentials, residual)
+        by_weight, by_point, by_target = compute_psvi_gradients(pull_back, weights, potentials, residual)
         u, point_moments = update_points(state, by_point)
         log_weights, weight_moments = update_weights(state, weights * by_weight)
         y, target_moments = update_targets(state, by_target)

@@ -22,8 +22,13 @@ from app.inference.methods.dp_psvi.convergence import (
     measure_unclipped_share,
 )
 from app.inference.methods.dp_psvi.state import State
-from app.inference.post.diagnostics import bearable_noise, effective_size, round_stated, stated_by_parameter
-from app.inference.post.laplace import laplace
+from app.inference.post.diagnostics import (
+    compute_bearable_noise,
+    compute_effective_size,
+    round_by_parameter,
+    round_stated,
+)
+from app.inference.post.laplace import fit_laplace
 
 MODE_TOLERANCE: Final = 4.0
 """Tolerance of the squared Newton decrement *before* the last step, which squares it once more."""
@@ -49,11 +54,11 @@ def make_release(state: State) -> Pseudocoreset:
         {
             "trusted": reliability.is_calibrated,
             "noise_kl": round_stated(error.nats),
-            "noise_in_posterior_sds": stated_by_parameter(setup.model, setup.design, error.in_sds),
+            "noise_in_posterior_sds": round_by_parameter(setup.model, setup.design, error.in_sds),
             "represents_every_direction": setup.plan.size >= setup.model.smallest_exact,
             "iterations": state.done,
             "total_weight": round_stated(float(weights.sum())),
-            "effective_size": round_stated(effective_size(weights)),
+            "effective_size": round_stated(compute_effective_size(weights)),
             "final_clip": round_stated(state.clip),
         },
         doubt=error.doubt,
@@ -79,7 +84,7 @@ def _estimate_error(state: State, weights: Array64) -> _Error:
     setup, plan, mechanism = state.setup, state.setup.plan, state.setup.plan.mechanism
     assert mechanism is not None
     rows = setup.model.fold(state.u, state.y)
-    posterior = laplace(setup.model, rows, weights, setup.prior, state.mode, tolerance=MODE_TOLERANCE)
+    posterior = fit_laplace(setup.model, rows, weights, setup.prior, state.mode, tolerance=MODE_TOLERANCE)
     information, tail = posterior.factor @ posterior.factor.T, _tail(plan)
     step, noise = state.newton_steps / tail, mechanism.noise_multiplier * state.clip / mechanism.sampling_rate
     return _Error(
@@ -95,7 +100,7 @@ def _find_reasons(state: State, error: _Error) -> Iterator[tuple[Reason, Grade]]
     setup = state.setup
     if error.doubt is None:
         yield reasons.DOUBT_NOT_STATED, Grade.CENTRE_ONLY
-    if not error.nats <= bearable_noise(error.learned):
+    if not error.nats <= compute_bearable_noise(error.learned):
         yield reasons.NOISE_DOMINATES, Grade.NOT_USABLE
     elif not has_converged(error.nats, error.learned):
         yield reasons.NOT_CONVERGED, Grade.CENTRE_ONLY

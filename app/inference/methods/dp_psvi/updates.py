@@ -8,7 +8,7 @@ from app.inference.core.bounds import WITHIN_BOUNDS, project
 from app.inference.core.model import Array64
 from app.inference.methods.dp_psvi.incremental import choose_point
 from app.inference.methods.dp_psvi.state import Setup, State, count_present_points, select_fixed
-from app.inference.post.optimisers import Adam, adam_init, adam_step, adam_widen, cosine_decay
+from app.inference.post.optimisers import Adam, cosine_decay, start_adam, step_adam, widen_adam
 
 _STEP = 0.07
 _POINT_PATH = 7.0
@@ -29,9 +29,9 @@ def grow(rng: np.random.Generator, state: State) -> State:
         u=u,
         y=y,
         log_weights=np.append(state.log_weights, setup.starting_log_weight),
-        point_moments=adam_init(u.shape),
-        target_moments=adam_init(y.shape),
-        weight_moments=adam_widen(state.weight_moments),
+        point_moments=start_adam(u.shape),
+        target_moments=start_adam(y.shape),
+        weight_moments=widen_adam(state.weight_moments),
     )
 
 
@@ -46,14 +46,14 @@ def update_points(state: State, gradient: Array64) -> tuple[Array64, Adam]:
     gradient[select_fixed(state.setup.plan)] = 0
     if state.setup.design.intercept:
         gradient[:, -1] = 0
-    moments, move = adam_step(state.point_moments, gradient, _rate(state, _POINT_PATH))
+    moments, move = step_adam(state.point_moments, gradient, _rate(state, _POINT_PATH))
     return _confine(state.setup, np.subtract(state.u, move, out=move)), moments
 
 
 def update_weights(state: State, gradient: Array64) -> tuple[Array64, Adam]:
     """Move the log weights by one Adam step, within bounds around their start; overwrites ``gradient``."""
     start = state.setup.starting_log_weight
-    moments, move = adam_step(state.weight_moments, gradient, _rate(state, _WEIGHT_PATH))
+    moments, move = step_adam(state.weight_moments, gradient, _rate(state, _WEIGHT_PATH))
     log_weights = np.maximum(state.log_weights - move, start - _MAX_LOG_MOVE)
     return np.minimum(log_weights, start + _MAX_LOG_MOVE, out=log_weights), moments
 
@@ -75,7 +75,7 @@ def update_targets(state: State, gradient: Array64 | None) -> tuple[Array64, Ada
     setup, bounds = state.setup, state.setup.design.target_bounds
     step = setup.model.target_step(state.y)
     gradient[select_fixed(setup.plan)] = 0
-    moments, move = adam_step(state.target_moments, step * gradient, _rate(state, _POINT_PATH))
+    moments, move = step_adam(state.target_moments, step * gradient, _rate(state, _POINT_PATH))
     y = state.y - step * move
     if bounds is not None:
         y = np.clip(y, *bounds)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.inference.core.model import Array64
-from app.inference.post.optimisers import AdaGrad, adagrad_init, adagrad_step, finite
+from app.inference.post.optimisers import AdaGrad, make_finite, start_adagrad, step_adagrad
 
 _REACH = 100.0
 
@@ -46,7 +46,7 @@ class MeanField:
 def begin(log_sd: Array64) -> MeanField:
     """Start with mean zero and the given log standard deviations ``(D,)``."""
     size = len(log_sd)
-    return MeanField(np.zeros(size), log_sd, adagrad_init((2 * size,)), np.zeros((2, 3, size)))
+    return MeanField(np.zeros(size), log_sd, start_adagrad((2 * size,)), np.zeros((2, 3, size)))
 
 
 def draw(rng: np.random.Generator, approximation: MeanField) -> tuple[Array64, Array64]:
@@ -60,8 +60,8 @@ def ascend(approximation: MeanField, gradient: Array64, deviation: Array64, rate
 
     The gradient may have any values. AdaGrad's steps have no scale, so steps of the mean are in the units of ``box``.
     """
-    bounded = finite(gradient)
-    optimiser, move = adagrad_step(approximation.optimiser, np.concatenate((bounded, bounded * deviation + 1)))
+    bounded = make_finite(gradient)
+    optimiser, move = step_adagrad(approximation.optimiser, np.concatenate((bounded, bounded * deviation + 1)))
     size = len(approximation.mean)
     reach = _REACH * box.unit
     mean = np.clip(approximation.mean + rate * box.unit * move[:size], -reach, reach)

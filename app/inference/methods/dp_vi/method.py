@@ -46,7 +46,7 @@ from app.inference.core.bounds import WITHIN_BOUNDS
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Knob
 from app.inference.core.plan import Mechanism, MechanismPlan, PlannedQuery, PlanRequest
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Oracle
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.dp_vi.knobs import AVERAGE, CLIP, COVARIANCE, FISHER, MEAN_FIELD, MOST_FISHER, STEP, UNITS
@@ -56,20 +56,20 @@ from app.inference.methods.dp_vi.release import close, make_release
 from app.inference.methods.dp_vi.state import Setup, State
 from app.inference.methods.dp_vi.step import BOUND, ask_information, run_iteration
 from app.inference.methods.private import (
-    event_of,
-    iterations,
+    compute_usual_rate,
+    make_event,
+    make_iterations_parameter,
     make_plan,
+    make_rate_parameter,
     read_request,
-    sampling_rate,
     shorten_plan,
-    usual_rate,
 )
 from app.inference.private_zone.mechanisms import CLIP_FLOOR, GRID_BITS
 from app.inference.private_zone.queries import ClippedScoreSum, InformationSum
 
 _BATCH, _LEAST_RATE = 5_000, 0.02
-ITERATIONS = iterations(500)
-RATE = sampling_rate(_BATCH, _LEAST_RATE)
+ITERATIONS = make_iterations_parameter(500)
+RATE = make_rate_parameter(_BATCH, _LEAST_RATE)
 
 _FISHER_SHARE = 0.1
 _POPULATION = 256
@@ -99,7 +99,7 @@ class DpVi:
         Raises:
             InvalidRequest: pointing at the member of the request that is at fault.
         """
-        usual = usual_rate(facts.slots, _BATCH, _LEAST_RATE)
+        usual = compute_usual_rate(facts.slots, _BATCH, _LEAST_RATE)
         model, mechanism = read_request(request, facts, self.parameters, rate=RATE, count=ITERATIONS, usual=usual)
         covariance, warnings = _choose_covariance(request, model.dimension)
         return make_plan(
@@ -115,13 +115,13 @@ class DpVi:
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
         """Shorten ``plan`` to each kind of query at most twice."""
-        return shorten_plan(plan, problem_for(plan.model, facts).model)
+        return shorten_plan(plan, make_problem(plan.model, facts).model)
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
         """Start at mean zero, with the width for a table of the declared population."""
         if plan.mechanism is None:
             raise ValueError("a private method runs under a mechanism")
-        model, design, prior = problem_for(plan.model, facts)
+        model, design, prior = make_problem(plan.model, facts)
         population, zero = design.sample(rng, _POPULATION), np.zeros(model.dimension)
         clip = plan.parameters.get(CLIP.name) or compute_clip(model, rng, population, zero, facts.rows_per_unit)
         information = compute_mean_information(model, rng, population)
@@ -173,7 +173,7 @@ def _choose_covariance(request: PlanRequest, dimension: int) -> tuple[str, tuple
 
 
 def _plan_queries(mechanism: Mechanism, dimension: int, covariance: str) -> tuple[PlannedQuery, ...]:
-    event, count = event_of(mechanism), mechanism.iterations
+    event, count = make_event(mechanism), mechanism.iterations
     last = max(1, round(_FISHER_SHARE * count)) if covariance == FISHER and count > 1 else 0
     scores = PlannedQuery(ClippedScoreSum.kind, dimension, event, count - last)
     return (scores, PlannedQuery(InformationSum.kind, dimension**2, event, last)) if last else (scores,)

@@ -23,7 +23,13 @@ from app.inference.methods.dp_vi.mean_field import average_tail, compare_halves
 from app.inference.methods.dp_vi.significance import LEAST_SIGNIFICANCE, measure_matrix_significance
 from app.inference.methods.dp_vi.state import State
 from app.inference.methods.dp_vi.step import bound_information
-from app.inference.post.diagnostics import MOST_FIT, bearable_noise, effective_size, round_stated, stated_by_parameter
+from app.inference.post.diagnostics import (
+    MOST_FIT,
+    compute_bearable_noise,
+    compute_effective_size,
+    round_by_parameter,
+    round_stated,
+)
 from app.inference.post.doubt import combine_errors
 
 REMAINING_ERROR: Final = 0.3
@@ -39,7 +45,7 @@ def close(rng: np.random.Generator, state: State) -> State:
     precision, covariance = whitened / np.outer(spread, spread), np.linalg.inv(whitened) * np.outer(spread, spread)
     names = setup.model.parameter_names([column.name for column in setup.design.columns])
     full = setup.plan.steps > setup.scores
-    step, share = last_step(state, precision, covariance) if full else (np.zeros_like(mean), 0.0)
+    step, share = compute_last_step(state, precision, covariance) if full else (np.zeros_like(mean), 0.0)
     mean = mean + share * step
     return replace(
         state,
@@ -62,7 +68,7 @@ def close(rng: np.random.Generator, state: State) -> State:
     )
 
 
-def last_step(state: State, precision: Array64, covariance: Array64) -> tuple[Array64, float]:
+def compute_last_step(state: State, precision: Array64, covariance: Array64) -> tuple[Array64, float]:
     """Compute the Newton step ``(D,)`` of the averaged gradients, and the share to take.
 
     The share, in [0, 1), is the part of the step's nats that exceeds the noise.
@@ -165,7 +171,7 @@ def _find_reasons(state: State, points: Fitted) -> Iterator[tuple[Reason, Grade]
         yield reasons.NOT_FINITE, Grade.NOT_USABLE
     if state.doubt is None:
         yield reasons.DOUBT_NOT_STATED, Grade.CENTRE_ONLY
-    if not state.noise_kl <= bearable_noise(state.learned):
+    if not state.noise_kl <= compute_bearable_noise(state.learned):
         yield reasons.NOISE_DOMINATES, Grade.NOT_USABLE
     if not _measure_significance(state) >= LEAST_SIGNIFICANCE:
         yield reasons.FEW_ROWS, Grade.NOT_USABLE
@@ -180,9 +186,9 @@ def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:
     return {
         "fit_kl": round_stated(points.kl),
         "noise_kl": round_stated(state.noise_kl),
-        "noise_in_posterior_sds": stated_by_parameter(state.setup.model, state.setup.design, state.noise_in_sds),
+        "noise_in_posterior_sds": round_by_parameter(state.setup.model, state.setup.design, state.noise_in_sds),
         "represents_every_direction": state.setup.plan.size >= state.setup.model.smallest_exact,
-        "effective_size": round_stated(effective_size(points.weight)),
+        "effective_size": round_stated(compute_effective_size(points.weight)),
         "total_weight": round_stated(float(points.weight.sum())),
         "iterations": state.done,
         "final_clip": round_stated(state.clip),

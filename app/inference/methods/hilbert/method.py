@@ -21,7 +21,7 @@ from app.inference.methods.hilbert.vectors import Selection, VectorSum, sum_vect
 from app.inference.methods.hilbert.weighting import KINDS, draw_weighting
 from app.inference.methods.public import open_table, plan_public, release_rows
 from app.inference.methods.public_table import PublicTable
-from app.inference.post.gradients import centred_potentials
+from app.inference.post.gradients import compute_centred_potentials
 
 MAX_VALUES = 2**28
 """Largest number of values, one gibibyte in single precision."""
@@ -79,6 +79,6 @@ def _compute_vectors(model: Model, table: PublicTable, draws: Array64) -> Array3
     start = 0
     for x, y in table.chunks():
         rows = model.fold(x.astype(np.float64), y)
-        vectors[start : start + len(x)] = centred_potentials(model, rows, draws) / np.sqrt(len(draws))
+        vectors[start : start + len(x)] = compute_centred_potentials(model, rows, draws) / np.sqrt(len(draws))
         start += len(x)
     return vectors

@@ -7,7 +7,7 @@ import numpy as np
 from app.inference.core.model import Array64, Expansion, Model
 from app.inference.core.problems import Problem
 from app.inference.methods.public_table import PublicTable
-from app.inference.post.laplace import Laplace, laplace, solve_transposed
+from app.inference.post.laplace import Laplace, fit_laplace, solve_transposed
 
 KINDS: Final = ("optimal", "realistic", "laplace")
 CORRUPTION: Final = 0.75
@@ -41,12 +41,12 @@ def _approximate_subsample(problem: Problem, table: PublicTable, rng: np.random.
     x, y = table.read(rng.choice(table.count, size=size, replace=False) if size else np.zeros(0, dtype=np.int64))
     rows = problem.model.fold(x.astype(np.float64), y)
     weights = np.full(size, table.count / max(size, 1))
-    return laplace(problem.model, rows, weights, problem.prior, np.zeros(problem.model.dimension))
+    return fit_laplace(problem.model, rows, weights, problem.prior, np.zeros(problem.model.dimension))
 
 
 def _approximate_table(problem: Problem, table: PublicTable) -> Laplace:
     model, no_rows = problem.model, np.zeros((0, problem.model.row_width))
-    return laplace(_TableLikelihood(model, table), no_rows, np.zeros(0), problem.prior, np.zeros(model.dimension))
+    return fit_laplace(_TableLikelihood(model, table), no_rows, np.zeros(0), problem.prior, np.zeros(model.dimension))
 
 
 class _TableLikelihood:

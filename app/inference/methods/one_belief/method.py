@@ -9,7 +9,7 @@ from app.inference.core.bounds import WITHIN_BOUNDS
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Choice, Parameter, Switch
 from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Oracle
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.one_belief import planning
@@ -40,7 +40,7 @@ class OneBelief:
         """
         check_size(request.size)
         check_parameters(request, self.parameters)
-        problem = problem_for(request.model, facts)
+        problem = make_problem(request.model, facts)
         within = bool(request.parameters.get(WITHIN_BOUNDS.name, WITHIN_BOUNDS.default))
         schedule = planning.make_schedule(request, facts, problem, request.parameters.get(ROUNDS.name))
         setup = planning.make_setup(problem, schedule, facts, request.size, within_bounds=within)
@@ -61,7 +61,7 @@ class OneBelief:
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
         """Shorten a plan for a dry run: the first queries, the fewest rounds and the fewest points."""
-        problem, rounds = problem_for(plan.model, facts), int(ROUNDS.minimum)
+        problem, rounds = make_problem(plan.model, facts), int(ROUNDS.minimum)
         schedule = replace(planning.read_schedule(plan, facts, problem), asked_rounds=rounds)
         size = min(plan.size, problem.model.smallest_exact)
         setup = planning.make_setup(problem, schedule, facts, size, within_bounds=False)
@@ -74,7 +74,7 @@ class OneBelief:
         Raises:
             OtherVersion: for a plan that this version would not make.
         """
-        problem = problem_for(plan.model, facts)
+        problem = make_problem(plan.model, facts)
         within = bool(plan.parameters.get(WITHIN_BOUNDS.name, False))
         schedule = planning.read_schedule(plan, facts, problem)
         setup = planning.make_setup(problem, schedule, facts, plan.size, within_bounds=within)

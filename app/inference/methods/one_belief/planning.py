@@ -17,7 +17,7 @@ from app.inference.methods.one_belief.openings import lengths_query, moments_que
 from app.inference.methods.one_belief.schedule import Ask, Regime, Schedule
 from app.inference.methods.one_belief.state import Opening, Setup
 from app.inference.methods.one_belief.tuning import TUNING
-from app.inference.methods.private import NOISE, sampled_event, size_warnings
+from app.inference.methods.private import NOISE, make_sampled_event, warn_of_size
 from app.inference.methods.surrogate.declared import declared
 from app.inference.methods.surrogate.planning import OtherVersion
 from app.inference.models.residuals import UnboundedTargets
@@ -150,7 +150,7 @@ def plan_queries(setup: Setup) -> tuple[PlannedQuery, ...]:
     opening = Opening(setup)
 
     def query(kind: str, length: int, share: float) -> PlannedQuery:
-        return PlannedQuery(kind, length, sampled_event(schedule.multiplier(share), schedule.rate))
+        return PlannedQuery(kind, length, make_sampled_event(schedule.multiplier(share), schedule.rate))
 
     histogram = lengths_query(setup, opening)
     lengths = query(histogram.kind, histogram.length, schedule.lengths_share)
@@ -210,7 +210,7 @@ def _are_alike(one: PlannedQuery, other: PlannedQuery) -> bool:
 
 def list_warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str, ...]:
     """Warn of plans whose result will be inaccurate, before budget is spent."""
-    warnings = list(size_warnings(size, problem.model))
+    warnings = list(warn_of_size(size, problem.model))
     if schedule.regime is Regime.COLUMNS:
         warnings.append(
             "with this many parameters and this much noise, correlations between features are not measured; fewer "

@@ -17,7 +17,7 @@ from app.inference.fitting.fit import fit_points
 from app.inference.methods.one_belief.linear_algebra import invert
 from app.inference.methods.one_belief.state import Result, Search
 from app.inference.methods.one_belief.tuning import TUNING
-from app.inference.post.diagnostics import round_stated, stated_by_parameter
+from app.inference.post.diagnostics import round_by_parameter, round_stated
 from app.inference.post.doubt import state_doubt
 
 
@@ -118,7 +118,7 @@ def _diagnose(result: Result, doubt: _Doubt, *, trusted: bool) -> dict[str, Any]
         "fit_kl": round_stated(points.kl),
         "noise_kl": round_stated(doubt.nats),
         "last_move": round_stated(mode.surprise),
-        "noise_in_posterior_sds": stated_by_parameter(setup.model, setup.design, moved),
+        "noise_in_posterior_sds": round_by_parameter(setup.model, setup.design, moved),
         "represents_every_direction": setup.size >= setup.model.smallest_exact,
         "knows_correlations": setup.schedule.asks_matrices,
         "estimated_units" if setup.rows_per_unit == 1 else "estimated_rows": round_stated(search.counted),

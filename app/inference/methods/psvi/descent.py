@@ -15,7 +15,7 @@ from app.inference.core.design import Design
 from app.inference.core.model import Array64
 from app.inference.methods.psvi.residuals import Points, Residuals
 from app.inference.methods.public_table import PublicTable
-from app.inference.post.optimisers import adam_init, adam_step, cosine_decay, finite
+from app.inference.post.optimisers import cosine_decay, make_finite, start_adam, step_adam
 
 _MOST = 100.0
 _MOST_LOG = 15.0
@@ -114,17 +114,17 @@ def descend(
         iterations: number of steps.
     """
     u, y, weights = points.u.copy(), points.y.copy(), points.weights
-    of_weights, of_u, of_y = adam_init(weights.shape), adam_init(u[moving].shape), adam_init(y[moving].shape)
+    of_weights, of_u, of_y = start_adam(weights.shape), start_adam(u[moving].shape), start_adam(y[moving].shape)
     for iteration in range(iterations):
         residual = residuals.at(Points(u, y, weights))
         decayed = rate * cosine_decay(iteration, iterations)
-        of_weights, by_weight = adam_step(of_weights, finite(scale.gradient(weights, -residual.own)))
+        of_weights, by_weight = step_adam(of_weights, make_finite(scale.gradient(weights, -residual.own)))
         if len(u[moving]):
             move_u, move_y = residual.moves(u[moving], y[moving])
-            of_u, by_u = adam_step(of_u, finite(-weights[moving, None] * move_u))
+            of_u, by_u = step_adam(of_u, make_finite(-weights[moving, None] * move_u))
             u[moving] = geometry.rows(u[moving] - decayed * geometry.unit * by_u)
             if move_y is not None:
-                of_y, by_y = adam_step(of_y, finite(-weights[moving] * move_y))
+                of_y, by_y = step_adam(of_y, make_finite(-weights[moving] * move_y))
                 y[moving] = geometry.targets(y[moving] - decayed * geometry.target_unit * by_y)
         weights = scale.step(weights, decayed * by_weight)
     return Points(u, y, weights)

@@ -20,7 +20,7 @@ from app.inference.core.bounds import WITHIN_BOUNDS
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Choice, Parameter, Switch
 from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Oracle
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.private import check_parameters
@@ -52,7 +52,7 @@ class DpPsviSurrogate:
         """
         check_size(request.size)
         check_parameters(request, self.parameters)
-        problem = problem_for(request.model, facts)
+        problem = make_problem(request.model, facts)
         within = request.parameters.get(WITHIN_BOUNDS.name, WITHIN_BOUNDS.default)
         chosen = {} if within == WITHIN_BOUNDS.default else {WITHIN_BOUNDS.name: within}
         schedule = planning.schedule_for(request, facts, problem)
@@ -73,7 +73,7 @@ class DpPsviSurrogate:
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
         """The first queries, and as few rounds as there can be, each of which asks the same."""
-        problem = problem_for(plan.model, facts)
+        problem = make_problem(plan.model, facts)
         rounds, size = int(ROUNDS.minimum), min(plan.size, problem.model.smallest_exact)
         setup = set_up(problem, replace(planned(plan, facts, problem), asked_rounds=rounds), facts, size)
         queries = planning.queries(setup)
@@ -94,7 +94,7 @@ class DpPsviSurrogate:
         """
         if plan.mechanism is None:
             raise ValueError("a private method runs under a mechanism")
-        problem = problem_for(plan.model, facts)
+        problem = make_problem(plan.model, facts)
         theta = np.zeros(problem.model.dimension)
         within = bool(plan.parameters.get(WITHIN_BOUNDS.name, False))
         setup = set_up(problem, planned(plan, facts, problem), facts, plan.size, within_bounds=within)

@@ -9,7 +9,7 @@ from app.errors import InvalidRequest
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.plan import MechanismPlan, PlannedQuery, PlanRequest
 from app.inference.core.problems import Problem
-from app.inference.methods.private import NOISE, sampled_event, size_warnings
+from app.inference.methods.private import NOISE, make_sampled_event, warn_of_size
 from app.inference.methods.surrogate.asking import columns, features, lengths, means, moments, tails
 from app.inference.methods.surrogate.bearing import bound_of
 from app.inference.methods.surrogate.contribution_bounds import information_bound, score_bound
@@ -68,7 +68,7 @@ def queries(setup: Setup) -> tuple[PlannedQuery, ...]:
     schedule, size = setup.schedule, setup.model.dimension
 
     def query(kind: str, length: int, share: float) -> PlannedQuery:
-        return PlannedQuery(kind, length, sampled_event(schedule.multiplier(share), schedule.rate))
+        return PlannedQuery(kind, length, make_sampled_event(schedule.multiplier(share), schedule.rate))
 
     by_columns = columns(setup, 1.0, np.zeros(size), 1.0)
     histogram, sums = lengths(setup, 1.0), moments(setup, 1.0, 1.0)
@@ -145,7 +145,7 @@ def _alike(one: PlannedQuery, other: PlannedQuery) -> bool:
 
 def warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str, ...]:
     """Warn of plans whose result will be inaccurate, before budget is spent."""
-    found = list(size_warnings(size, problem.model))
+    found = list(warn_of_size(size, problem.model))
     if schedule.informed and schedule.resolution > UNRESOLVED:
         found.append(
             "with this many parameters and this much noise, the shape of the posterior is known only "

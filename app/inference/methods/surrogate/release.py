@@ -25,7 +25,7 @@ from app.inference.methods.surrogate.credibility import believable, counts_units
 from app.inference.methods.surrogate.doubt import doubted_noise, population_information
 from app.inference.methods.surrogate.hidden_rows import shows_enough
 from app.inference.methods.surrogate.state import State
-from app.inference.post.diagnostics import round_stated, stated_by_parameter
+from app.inference.post.diagnostics import round_by_parameter, round_stated
 from app.inference.post.doubt import state_doubt
 
 MOST_SURPRISE = 6.0
@@ -168,4 +168,4 @@ def _by_parameter(state: State, noise: _Noise) -> dict[str, float]:
     """How far noise may have moved each parameter: a standard deviation, in posterior standard deviations."""
     variance = np.linalg.inv(state.information).diagonal()
     moved = np.sqrt(np.maximum(noise.covariance.diagonal(), 0) / variance)
-    return stated_by_parameter(state.setup.model, state.setup.design, moved)
+    return round_by_parameter(state.setup.model, state.setup.design, moved)

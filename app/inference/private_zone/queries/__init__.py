@@ -25,7 +25,7 @@ __all__ = [
     "PotentialSum",
     "ResidualHistogram",
     "TailSum",
-    "kind",
+    "find_kind",
 ]
 
 _ALL: tuple[type[Query], ...] = (
@@ -45,6 +45,6 @@ _ALL: tuple[type[Query], ...] = (
 _KINDS: dict[str, type[Query]] = {each.kind: each for each in _ALL}
 
 
-def kind(name: str) -> type[Query] | None:
+def find_kind(name: str) -> type[Query] | None:
     """Find the class whose :attr:`~app.inference.core.query.Query.kind` is ``name``, or None."""
     return _KINDS.get(name)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.core.query import Query
-from app.inference.private_zone.queries import kind
+from app.inference.private_zone.queries import find_kind
 
 _KIND = "kind"
 
@@ -29,7 +29,7 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Query:
         ValueError: for an unknown kind.
         TypeError: for fields that the kind does not have.
     """
-    query_class = kind(str(arrays[_KIND]))
+    query_class = find_kind(str(arrays[_KIND]))
     if query_class is None:
         raise ValueError("unknown kind of query")
     return query_class(

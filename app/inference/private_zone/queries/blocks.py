@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from app.inference.core.model import Array32, Array64
 from app.inference.core.query import Integers
-from app.inference.private_zone.mechanisms import BadQuery, clip_to_grid, exact_sum
+from app.inference.private_zone.mechanisms import BadQuery, clip_to_grid, compute_exact_sum
 
 MOST_ROWS = 2048
 """Rows of a block at most; more only if a unit has more."""
@@ -20,22 +20,22 @@ _MOST_VALUES = 1 << 18
 """Values of a block at most, which is one MiB and stays in the cache; more only if a tile has more."""
 
 
-def power_of_two(n: int) -> int:
+def compute_power_of_two(n: int) -> int:
     """Compute the largest power of two up to ``n``; at least one."""
     return 1 << (max(n, 1).bit_length() - 1)
 
 
-def block_units(length: int, rows_per_unit: int) -> int:
+def compute_block_units(length: int, rows_per_unit: int) -> int:
     """Compute the number of units in a block, a power of two.
 
     A unit has ``rows_per_unit`` rows of ``length`` values. These are public facts, so all blocks of a query except the
     last have the same shape in every process.
     """
     rows = max(_TILE, min(MOST_ROWS, _MOST_VALUES // length))
-    return power_of_two(rows // rows_per_unit)
+    return compute_power_of_two(rows // rows_per_unit)
 
 
-def block_rows(units: int, rows_per_unit: int) -> int:
+def compute_block_rows(units: int, rows_per_unit: int) -> int:
     """Compute the number of rows in a block of ``units`` units.
 
     Null rows extend it to a power of two of units, and to whole tiles.
@@ -50,20 +50,21 @@ def check_array(array: Array64, shape: tuple[int, ...], name: str) -> None:
         raise BadQuery(f"{name}: not finite, or not of the planned shape")
 
 
-def unit_blocks(
+def iterate_unit_blocks(
     rows: Array32, present: NDArray[np.bool_], rows_per_unit: int, length: int
 ) -> Iterator[tuple[Array32, NDArray[np.bool_]]]:
     """Yield blocks of consecutive rows and the presence of their units.
 
-    A block has at most :func:`block_units` units. It is extended by absent null rows to :func:`block_rows` rows, which
-    are whole tiles. The contribution of a row then depends on its values and its place alone (W5); a neighbouring table
-    does not change its place. Single precision may round a row differently in an incomplete tile. With whole tiles the
-    place has no effect either if the matrix product treats all places equally (OpenBLAS with AVX-512, not with AVX2).
+    A block has at most :func:`compute_block_units` units. It is extended by absent null rows to
+    :func:`compute_block_rows` rows, which are whole tiles. The contribution of a row then depends on its values and its
+    place alone (W5); a neighbouring table does not change its place. Single precision may round a row differently in an
+    incomplete tile. With whole tiles the place has no effect either if the matrix product treats all places equally
+    (OpenBLAS with AVX-512, not with AVX2).
     """
-    size = block_units(length, rows_per_unit) * rows_per_unit
+    size = compute_block_units(length, rows_per_unit) * rows_per_unit
     for start in range(0, len(rows), size):
         block = rows[start : start + size]
-        whole = block_rows(-(-len(block) // rows_per_unit), rows_per_unit)
+        whole = compute_block_rows(-(-len(block) // rows_per_unit), rows_per_unit)
         there = present[start : start + size]
         if len(block) < whole:
             block, there = _pad(block, whole), _pad(there, whole)
@@ -93,7 +94,7 @@ def sum_over_units(
     return sums, units
 
 
-def clipped_sum(
+def compute_clipped_sum(
     contributions: Callable[[Array32], Array32],
     rows: Array32,
     present: NDArray[np.bool_],
@@ -109,7 +110,7 @@ def clipped_sum(
     """
     total = np.zeros(length, dtype=np.int64)
     with np.errstate(all="ignore"):
-        for block, there in unit_blocks(rows, present, rows_per_unit, length):
+        for block, there in iterate_unit_blocks(rows, present, rows_per_unit, length):
             sums, units = sum_over_units(contributions(block)[: len(there)], there, rows_per_unit)
-            total += exact_sum(clip_to_grid(sums, units, clip))
+            total += compute_exact_sum(clip_to_grid(sums, units, clip))
     return total

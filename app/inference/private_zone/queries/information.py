@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.query import Integers
-from app.inference.private_zone.mechanisms import GRID, admissible_clip, scale_factors_to_grid
-from app.inference.private_zone.queries.blocks import check_array, unit_blocks
+from app.inference.private_zone.mechanisms import GRID, raise_clip, scale_factors_to_grid
+from app.inference.private_zone.queries.blocks import check_array, iterate_unit_blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,15 +43,15 @@ class InformationSum:
         """Raise BadQuery unless all arrays are finite and of the shape of ``model``'s parameter."""
         check_array(self.theta, (model.dimension,), "theta")
         check_array(self.transform, (model.dimension, model.dimension), "transform")
-        admissible_clip(self.bound)
+        raise_clip(self.bound)
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
         """Compute the upper triangle, row by row, as :meth:`app.inference.core.query.Query.sum`."""
-        side, bound = len(self.theta), admissible_clip(self.bound)
+        side, bound = len(self.theta), raise_clip(self.bound)
         total = np.zeros((side, side), dtype=np.int64)
         with np.errstate(all="ignore"):
             transposed = self.transform.T.astype(np.float32)
-            for block, there in unit_blocks(rows, present, rows_per_unit, side):
+            for block, there in iterate_unit_blocks(rows, present, rows_per_unit, side):
                 factors = model.information_factors(block, self.theta).reshape(-1, side) @ transposed
                 factors = factors[: len(factors) // len(block) * len(there)]
                 together = factors.reshape(len(there) // rows_per_unit, -1)
@@ -68,5 +68,5 @@ class InformationSum:
     def answer(self, noised: Integers) -> Array64:
         """Convert to a symmetric matrix ``(D, D)`` in the transformed coordinates."""
         matrix = np.zeros((len(self.theta),) * 2)
-        matrix[np.triu_indices(len(self.theta))] = noised * (admissible_clip(self.bound) / GRID)
+        matrix[np.triu_indices(len(self.theta))] = noised * (raise_clip(self.bound) / GRID)
         return matrix + np.triu(matrix, 1).T

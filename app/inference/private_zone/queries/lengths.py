@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.query import Integers
-from app.inference.private_zone.mechanisms import GRID, admissible_clip
-from app.inference.private_zone.queries.blocks import sum_over_units, unit_blocks
-from app.inference.private_zone.queries.moments import Coordinates, with_squares
+from app.inference.private_zone.mechanisms import GRID, raise_clip
+from app.inference.private_zone.queries.blocks import iterate_unit_blocks, sum_over_units
+from app.inference.private_zone.queries.moments import Coordinates, append_squares
 
 BINS = 48
 """The number of bins; each bin halves the squared length."""
@@ -36,7 +36,7 @@ class LengthHistogram(Coordinates):
     def check(self, model: Model, design: Design) -> None:
         """Check the coordinates, and that the largest squared length is finite."""
         Coordinates.check(self, model, design)
-        admissible_clip(self.largest)
+        raise_clip(self.largest)
 
     @property
     def length(self) -> int:
@@ -46,11 +46,11 @@ class LengthHistogram(Coordinates):
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
         """Add K to one bin for every unit, as :meth:`app.inference.core.query.Query.sum`."""
         counts = np.zeros(BINS, dtype=np.int64)
-        largest, bins = np.float64(admissible_clip(self.largest)), np.arange(BINS, dtype=np.int8)[:, None]
+        largest, bins = np.float64(raise_clip(self.largest)), np.arange(BINS, dtype=np.int8)[:, None]
         with np.errstate(all="ignore"):
-            for block, there in unit_blocks(rows, present, rows_per_unit, self.width):
+            for block, there in iterate_unit_blocks(rows, present, rows_per_unit, self.width):
                 values = self.coordinates(model, block)[: len(there)]
-                sums, units = sum_over_units(with_squares(values) if self.squares else values, there, rows_per_unit)
+                sums, units = sum_over_units(append_squares(values) if self.squares else values, there, rows_per_unit)
                 squared = np.vecdot(sums, sums).astype(np.float64)
                 is_counted = units & np.isfinite(squared)
                 counts += np.count_nonzero((_find_bins(squared, largest) == bins) & is_counted, axis=1)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.query import Integers
-from app.inference.private_zone.mechanisms import GRID, BadQuery, admissible_clip
-from app.inference.private_zone.queries.blocks import check_array, clipped_sum
+from app.inference.private_zone.mechanisms import GRID, BadQuery, raise_clip
+from app.inference.private_zone.queries.blocks import check_array, compute_clipped_sum
 
 CENTRE_GRID = 2.0**20
 """Centres are multiples of its inverse, so a centred coordinate is zero or at least 2^-44 (W14)."""
@@ -64,7 +64,7 @@ class MomentSum(Coordinates):
     def check(self, model: Model, design: Design) -> None:
         """Check the coordinates, and that the clipping norm is finite."""
         Coordinates.check(self, model, design)
-        admissible_clip(self.clip)
+        raise_clip(self.clip)
 
     @property
     def length(self) -> int:
@@ -77,12 +77,12 @@ class MomentSum(Coordinates):
         def moments(block: Array32) -> Array32:
             return self.moments(model, block)
 
-        clip = admissible_clip(self.clip)
-        return clipped_sum(moments, rows, present, rows_per_unit, length=self.length, clip=clip)
+        clip = raise_clip(self.clip)
+        return compute_clipped_sum(moments, rows, present, rows_per_unit, length=self.length, clip=clip)
 
     def moments(self, model: Model, rows: Array32) -> Array32:
         """Compute the contribution of each row, ``(n, 1 + 2 k)``. Row zone."""
-        return with_squares(self.coordinates(model, rows))
+        return append_squares(self.coordinates(model, rows))
 
     def scales(self, sigma: float) -> float:
         """``sigma K`` for every value."""
@@ -90,7 +90,7 @@ class MomentSum(Coordinates):
 
     def answer(self, noised: Integers) -> Array64:
         """Convert to ``(1 + 2 k,)`` sums, in units of the scale."""
-        return noised.astype(np.float64) * (admissible_clip(self.clip) / GRID)
+        return noised.astype(np.float64) * (raise_clip(self.clip) / GRID)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,7 +139,7 @@ class InformationMomentSum(MomentSum):
         return weighted
 
 
-def with_squares(values: Array32) -> Array32:
+def append_squares(values: Array32) -> Array32:
     """Append squares to ``values`` z ``(n, k)``: ``(1, z, z * z)``, ``(n, 1 + 2 k)``. Row zone."""
     squares = np.maximum(np.square(values), LEAST_SQUARE)
     return np.concatenate([np.ones((len(values), 1), np.float32), values, squares], axis=1)

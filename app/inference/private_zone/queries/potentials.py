@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.query import Integers
-from app.inference.private_zone.mechanisms import GRID, BadQuery, admissible_clip
-from app.inference.private_zone.queries.blocks import check_array, clipped_sum
+from app.inference.private_zone.mechanisms import GRID, BadQuery, raise_clip
+from app.inference.private_zone.queries.blocks import check_array, compute_clipped_sum
 from app.inference.private_zone.rowwise import add_to_rows
 
 
@@ -39,11 +39,11 @@ class PotentialSum:
         check_array(self.draws, (self.length, model.dimension), "draws")
         if self.antithetic and self.length % 2:
             raise BadQuery("the number of antithetic draws must be even")
-        admissible_clip(self.clip)
+        raise_clip(self.clip)
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
         """Compute the sum as :meth:`app.inference.core.query.Query.sum`."""
-        losses, clip = _make_losses(model, self.draws, antithetic=self.antithetic), admissible_clip(self.clip)
+        losses, clip = _make_losses(model, self.draws, antithetic=self.antithetic), raise_clip(self.clip)
         length, buffer = self.length, np.empty(0, dtype=np.float32)
         mean = np.full(length, -1 / length, dtype=np.float32)
 
@@ -56,7 +56,7 @@ class PotentialSum:
             add_to_rows(values, values @ mean)
             return values
 
-        return -clipped_sum(centre_losses, rows, present, rows_per_unit, length=length, clip=clip)
+        return -compute_clipped_sum(centre_losses, rows, present, rows_per_unit, length=length, clip=clip)
 
     def scales(self, sigma: float) -> float:
         """``sigma K`` for every draw."""
@@ -64,7 +64,7 @@ class PotentialSum:
 
     def answer(self, noised: Integers) -> Array64:
         """Convert to ``(S,)`` numbers in nats."""
-        return noised.astype(np.float64) * (admissible_clip(self.clip) / GRID)
+        return noised.astype(np.float64) * (raise_clip(self.clip) / GRID)
 
 
 def _make_losses(model: Model, draws: Array64, *, antithetic: bool) -> Callable[[Array32, Array32], Array32]:

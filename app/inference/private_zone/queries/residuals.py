@@ -13,8 +13,8 @@ from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.query import Integers
 from app.inference.models.residuals import UnboundedTargets
-from app.inference.private_zone.mechanisms import GRID, BadQuery, admissible_clip
-from app.inference.private_zone.queries.blocks import check_array, clipped_sum
+from app.inference.private_zone.mechanisms import GRID, BadQuery, raise_clip
+from app.inference.private_zone.queries.blocks import check_array, compute_clipped_sum
 
 EDGES: Final = 2.0 ** (0.5 * np.arange(19))
 """Lower edges of the bins of ``|e|``, in deviations: from 1 to 512, with the ratio ``sqrt(2)``. The last is open."""
@@ -49,7 +49,7 @@ class ResidualHistogram:
             e = model.residuals(block, self.theta).standard
             return _indicate(e)
 
-        return clipped_sum(count, rows, present, rows_per_unit, length=self.length, clip=1.0)
+        return compute_clipped_sum(count, rows, present, rows_per_unit, length=self.length, clip=1.0)
 
     def scales(self, sigma: float) -> float:
         """``sigma K`` for every count."""
@@ -102,7 +102,7 @@ class ExcessSum:
         check_array(np.array([self.cut, self.scale, self.centre, self.spread, self.squares]), (5,), "excess")
         if min(self.cut, self.scale, self.spread) <= 0 or self.squares < 0:
             raise BadQuery("a cut, a scale and a spread must be positive, and a weight of squares not negative")
-        admissible_clip(self.clip)
+        raise_clip(self.clip)
         _check_model(model)
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
@@ -123,8 +123,8 @@ class ExcessSum:
             values: Array32 = np.column_stack(parts).astype(np.float32, copy=False)
             return values
 
-        clip = admissible_clip(self.clip)
-        return clipped_sum(exceed, rows, present, rows_per_unit, length=self.length, clip=clip)
+        clip = raise_clip(self.clip)
+        return compute_clipped_sum(exceed, rows, present, rows_per_unit, length=self.length, clip=clip)
 
     def scales(self, sigma: float) -> float:
         """``sigma K`` for every value."""
@@ -132,7 +132,7 @@ class ExcessSum:
 
     def answer(self, noised: Integers) -> Array64:
         """Convert to sums, ``(2,)`` or ``(3,)``."""
-        return noised.astype(np.float64) * (admissible_clip(self.clip) / GRID)
+        return noised.astype(np.float64) * (raise_clip(self.clip) / GRID)
 
 
 def _check_model(model: Model) -> None:

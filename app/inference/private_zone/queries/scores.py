@@ -11,8 +11,8 @@ from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.query import Integers
 from app.inference.models.residuals import UnboundedTargets
-from app.inference.private_zone.mechanisms import GRID, BadQuery, admissible_clip
-from app.inference.private_zone.queries.blocks import check_array, clipped_sum
+from app.inference.private_zone.mechanisms import GRID, BadQuery, raise_clip
+from app.inference.private_zone.queries.blocks import check_array, compute_clipped_sum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +35,7 @@ class _ScoreSum:
         """Raise BadQuery unless all arrays are finite and of the shape of ``model``'s parameter."""
         check_array(self.theta, (model.dimension,), "theta")
         check_array(self.transform, (self.length, self.length), "transform")
-        admissible_clip(self.clip)
+        raise_clip(self.clip)
 
     def scales(self, sigma: float) -> float:
         """``sigma K`` for every coordinate."""
@@ -43,7 +43,7 @@ class _ScoreSum:
 
     def answer(self, noised: Integers) -> Array64:
         """Convert to ``(D,)`` numbers in the transformed coordinates."""
-        return noised.astype(np.float64) * (admissible_clip(self.clip) / GRID)
+        return noised.astype(np.float64) * (raise_clip(self.clip) / GRID)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,12 +62,12 @@ class BoundedScoreSum(_ScoreSum):
     def check(self, model: Model, design: Design) -> None:
         """Check the arrays, and that ``last_bound`` is less than C."""
         super(BoundedScoreSum, self).check(model, design)
-        if not 0 <= self.last_bound < admissible_clip(self.clip):
+        if not 0 <= self.last_bound < raise_clip(self.clip):
             raise BadQuery("the bound of the last coordinate must be at least 0 and less than the clipping norm")
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
         """Compute the sum as :meth:`app.inference.core.query.Query.sum`."""
-        clip = admissible_clip(self.clip)
+        clip = raise_clip(self.clip)
 
         def bound_scores(block: Array32) -> Array32:
             if not self.last_bound:
@@ -76,7 +76,7 @@ class BoundedScoreSum(_ScoreSum):
             parts = (self.transform[:-1], rest), (self.transform[-1:], self.last_bound)
             return np.hstack([model.bounded_scores(block, self.theta, *part) for part in parts])
 
-        return clipped_sum(bound_scores, rows, present, rows_per_unit, length=self.length, clip=clip)
+        return compute_clipped_sum(bound_scores, rows, present, rows_per_unit, length=self.length, clip=clip)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,14 +102,14 @@ class CutScoreSum(_ScoreSum):
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
         """Compute the sum as :meth:`app.inference.core.query.Query.sum`."""
-        clip = admissible_clip(self.clip)
+        clip = raise_clip(self.clip)
         assert isinstance(model, UnboundedTargets)
         cut_scores = model.cut_scores
 
         def bound_scores(block: Array32) -> Array32:
             return cut_scores(block, self.theta, self.transform, clip, self.cut)
 
-        return clipped_sum(bound_scores, rows, present, rows_per_unit, length=self.length, clip=clip)
+        return compute_clipped_sum(bound_scores, rows, present, rows_per_unit, length=self.length, clip=clip)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,5 +127,5 @@ class ClippedScoreSum(_ScoreSum):
             scores: Array32 = (transform @ model.scores(block, self.theta).T).T
             return scores
 
-        clip = admissible_clip(self.clip)
-        return clipped_sum(transform_scores, rows, present, rows_per_unit, length=self.length, clip=clip)
+        clip = raise_clip(self.clip)
+        return compute_clipped_sum(transform_scores, rows, present, rows_per_unit, length=self.length, clip=clip)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.query import Integers
-from app.inference.private_zone.mechanisms import GRID, BadQuery, admissible_clip
-from app.inference.private_zone.queries.blocks import check_array, clipped_sum
+from app.inference.private_zone.mechanisms import GRID, BadQuery, raise_clip
+from app.inference.private_zone.queries.blocks import check_array, compute_clipped_sum
 from app.inference.private_zone.queries.moments import LEAST_SQUARE, Coordinates
 
 NEAR: Final = 2.5
@@ -49,7 +49,7 @@ class TailSum(Coordinates):
         check_array(self.deviation, (self.width - 1,), "deviation")
         if not np.all((self.deviation >= LEAST_DEVIATION) & (self.deviation <= MOST_DEVIATION)):
             raise BadQuery(f"a deviation must be from {LEAST_DEVIATION:g} to {MOST_DEVIATION:g}")
-        admissible_clip(self.clip)
+        raise_clip(self.clip)
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
         """Compute the sum as :meth:`app.inference.core.query.Query.sum`."""
@@ -59,8 +59,8 @@ class TailSum(Coordinates):
             standardised /= self.deviation.astype(np.float32)
             return _winsorise(standardised)
 
-        clip = admissible_clip(self.clip)
-        return clipped_sum(tails, rows, present, rows_per_unit, length=self.length, clip=clip)
+        clip = raise_clip(self.clip)
+        return compute_clipped_sum(tails, rows, present, rows_per_unit, length=self.length, clip=clip)
 
     def scales(self, sigma: float) -> float:
         """``sigma K`` for every value."""
@@ -68,7 +68,7 @@ class TailSum(Coordinates):
 
     def answer(self, noised: Integers) -> Array64:
         """Convert to ``(3, k)`` sums."""
-        return noised.astype(np.float64).reshape(3, -1) * (admissible_clip(self.clip) / GRID)
+        return noised.astype(np.float64).reshape(3, -1) * (raise_clip(self.clip) / GRID)
 
 
 def _winsorise(t: Array32) -> Array32:

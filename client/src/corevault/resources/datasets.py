@@ -9,8 +9,8 @@ from corevault._arguments import describe, require_mapping, require_number, requ
 from corevault._check import check_table
 from corevault._content import check_start
 from corevault._http import Http, quote_segment
-from corevault._ids import id_of, ids_of
-from corevault._progress import Report, bytes_bar
+from corevault._ids import read_id, read_ids
+from corevault._progress import Report, show_bytes
 from corevault.errors import ContentRejected, InvalidArgument, TooManyNullRows, WaitTimeout, WrongType
 from corevault.pages import Page, fetch_page
 from corevault.replies.dataset import Budget, Content, Dataset, LedgerEntry, OpenUpload
@@ -61,7 +61,7 @@ class Datasets:
             "columns": schema.to_json(),
             "privacy_unit": require_mapping(privacy_unit, "privacy_unit"),
             "slots": slots,
-            "shared_with": ids_of(shared_with, ApiKey),
+            "shared_with": read_ids(shared_with, ApiKey),
             "releases_public": releases_public,
         }
         if population is not None:
@@ -88,7 +88,7 @@ class Datasets:
     ) -> Dataset:
         """Changes the given members of a dataset (owner). ``shared_with`` replaces the list of key ids."""
         changes: dict[str, Any] = {"description": description, "releases_public": releases_public}
-        changes["shared_with"] = None if shared_with is None else ids_of(shared_with, ApiKey)
+        changes["shared_with"] = None if shared_with is None else read_ids(shared_with, ApiKey)
         body = {name: value for name, value in changes.items() if value is not None}
         return Dataset.from_json(self._http.send_once("PATCH", f"/v1/datasets/{_quote_id(dataset_id)}", body))
 
@@ -135,11 +135,11 @@ class Datasets:
             self._check_rows(dataset_id, upload, max_null_share)
         upload = _upload.add_digest(upload)
         large = upload.length is not None and upload.length >= _resumable.LARGE_BYTES
-        with bytes_bar(progress, "Uploading", upload.length) as report:
+        with show_bytes(progress, "Uploading", upload.length) as report:
             if large if resumable is None else resumable:
-                upload_id = _resumable.begin(self._http, id_of(dataset_id, Dataset), upload)
+                upload_id = _resumable.begin(self._http, read_id(dataset_id, Dataset), upload)
                 return Dataset.from_json(
-                    _resumable.send(self._http, id_of(dataset_id, Dataset), upload_id, upload, report)
+                    _resumable.send(self._http, read_id(dataset_id, Dataset), upload_id, upload, report)
                 )
             chunks = _count(upload.chunks(), report)
             path = f"/v1/datasets/{_quote_id(dataset_id)}/content"
@@ -163,7 +163,7 @@ class Datasets:
 
     def discard_upload(self, dataset_id: str | Dataset, upload_id: str | OpenUpload) -> None:
         """Discards an upload in parts and deletes its bytes (owner)."""
-        place = quote_segment(id_of(upload_id, OpenUpload))
+        place = quote_segment(read_id(upload_id, OpenUpload))
         self._http.send_once("DELETE", f"/v1/datasets/{_quote_id(dataset_id)}/uploads/{place}")
 
     def resume(
@@ -178,9 +178,9 @@ class Datasets:
 
         ``open_uploads`` lists the uploads that can be continued.
         """
-        dataset, upload_name = id_of(dataset_id, Dataset), id_of(upload_id, OpenUpload)
+        dataset, upload_name = read_id(dataset_id, Dataset), read_id(upload_id, OpenUpload)
         upload = _upload.open_source(source)
-        with bytes_bar(progress, "Uploading", upload.length) as report:
+        with show_bytes(progress, "Uploading", upload.length) as report:
             return Dataset.from_json(_resumable.send(self._http, dataset, upload_name, upload, report))
 
     def wait_until_ready(
@@ -232,7 +232,7 @@ class Datasets:
 
 
 def _quote_id(dataset: str | Dataset) -> str:
-    return quote_segment(id_of(dataset, Dataset))
+    return quote_segment(read_id(dataset, Dataset))
 
 
 def _rejection(dataset: Dataset) -> ContentRejected:

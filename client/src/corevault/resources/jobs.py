@@ -6,7 +6,7 @@ from typing import Any, Final
 from corevault import _following
 from corevault._arguments import describe, require_mapping
 from corevault._http import Http, quote_segment
-from corevault._ids import id_of
+from corevault._ids import read_id
 from corevault.errors import InvalidArgument, JobFailed, WrongType
 from corevault.model import Mechanism, ModelRequest
 from corevault.pages import Page, fetch_page
@@ -41,7 +41,7 @@ def job_request(
     if not isinstance(mechanism, Mechanism | None):
         raise WrongType(f"mechanism must be a Mechanism; {describe(mechanism)}.")
     body: dict[str, Any] = {
-        "dataset_id": id_of(dataset_id, Dataset),
+        "dataset_id": read_id(dataset_id, Dataset),
         "method": method,
         "size": size,
         "model": model.to_json(),
@@ -86,22 +86,22 @@ class Jobs:
 
     def get(self, job_id: str | Job) -> Job:
         """The current state of a job."""
-        return Job.from_json(self._http.get(f"/v1/jobs/{quote_segment(id_of(job_id, Job))}"))
+        return Job.from_json(self._http.get(f"/v1/jobs/{quote_segment(read_id(job_id, Job))}"))
 
     def list(
         self, *, dataset_id: str | Dataset | None = None, status: str | None = None, limit: int | None = None
     ) -> Page[Job]:
         """Jobs that the key may see, newest first."""
-        about = None if dataset_id is None else id_of(dataset_id, Dataset)
+        about = None if dataset_id is None else read_id(dataset_id, Dataset)
         return fetch_page(self._http, "/v1/jobs", Job, {"dataset_id": about, "status": status, "limit": limit})
 
     def cancel(self, job_id: str | Job) -> Job:
         """Cancels a job. It is charged if the run has opened the data. An ended job is returned unchanged."""
-        return Job.from_json(self._http.post(f"/v1/jobs/{quote_segment(id_of(job_id, Job))}/cancel"))
+        return Job.from_json(self._http.post(f"/v1/jobs/{quote_segment(read_id(job_id, Job))}/cancel"))
 
     def events(self, job_id: str | Job, *, last_event_id: str | None = None) -> Iterator[JobEvent]:
         """The job's events as they arrive, up to ``end``. ``last_event_id`` resumes after an earlier event."""
-        return _following.events(self._http, id_of(job_id, Job), last_event_id)
+        return _following.read_events(self._http, read_id(job_id, Job), last_event_id)
 
     def wait(
         self, job: str | Job, *, progress: bool = False, timeout_seconds: float | None = None, poll_seconds: float = 0.5
@@ -111,7 +111,7 @@ class Jobs:
         Raises ``JobFailed`` for a job that failed or was cancelled, ``WaitTimeout`` after ``timeout_seconds``.
         """
         ended = _following.wait(
-            self._http, id_of(job, Job), shown=progress, timeout_seconds=timeout_seconds, poll_seconds=poll_seconds
+            self._http, read_id(job, Job), shown=progress, timeout_seconds=timeout_seconds, poll_seconds=poll_seconds
         )
         if ended.status != "succeeded":
             raise JobFailed(ended)

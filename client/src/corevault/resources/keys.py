@@ -4,7 +4,7 @@ from datetime import datetime
 
 from corevault._arguments import describe
 from corevault._http import Http, quote_segment
-from corevault._ids import id_of
+from corevault._ids import read_id
 from corevault.errors import WrongType
 from corevault.pages import Page, fetch_page
 from corevault.replies.key import ApiKey
@@ -36,9 +36,9 @@ class Keys:
     def rotate(self, key_id: str | ApiKey) -> ApiKey:
         """Replaces the secret of a key; the old secret stops working. Not retried, as for ``create``."""
         return ApiKey.from_json(
-            self._http.send_once("POST", f"/v1/api-keys/{quote_segment(id_of(key_id, ApiKey))}/rotate")
+            self._http.send_once("POST", f"/v1/api-keys/{quote_segment(read_id(key_id, ApiKey))}/rotate")
         )
 
     def revoke(self, key_id: str | ApiKey) -> None:
         """Revokes a key for good."""
-        self._http.send_once("DELETE", f"/v1/api-keys/{quote_segment(id_of(key_id, ApiKey))}")
+        self._http.send_once("DELETE", f"/v1/api-keys/{quote_segment(read_id(key_id, ApiKey))}")

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from corevault._arguments import describe
 from corevault._http import Http, quote_segment
-from corevault._ids import id_of
+from corevault._ids import read_id
 from corevault.belief import Belief, read_belief
 from corevault.errors import InvalidArgument, WrongType
 from corevault.pages import Page, fetch_page
@@ -37,12 +37,12 @@ class Releases:
 
     def list(self, *, dataset_id: str | Dataset | None = None, limit: int | None = None) -> Page[Release]:
         """Releases, newest first."""
-        about = None if dataset_id is None else id_of(dataset_id, Dataset)
+        about = None if dataset_id is None else read_id(dataset_id, Dataset)
         return fetch_page(self._http, "/v1/releases", Release, {"dataset_id": about, "limit": limit})
 
     def get(self, release_id: str | Release) -> Release:
         """The metadata of a release: model, design, cost, diagnostics."""
-        return Release.from_json(self._http.get(f"/v1/releases/{quote_segment(id_of(release_id, Release))}"))
+        return Release.from_json(self._http.get(f"/v1/releases/{quote_segment(read_id(release_id, Release))}"))
 
     def points(self, release_id: str | Release, format: str = "npz") -> Points:  # noqa: A002 - the API's word
         """One stored representation: ``json``, ``csv``, ``parquet`` or ``npz``, byte for byte and unverified."""
@@ -66,7 +66,7 @@ class Releases:
     def certificate(self, release_id: str | Release) -> Certificate:
         """The signed certificate, unverified."""
         return Certificate.from_json(
-            self._http.get(f"/v1/releases/{quote_segment(id_of(release_id, Release))}/certificate")
+            self._http.get(f"/v1/releases/{quote_segment(read_id(release_id, Release))}/certificate")
         )
 
     def signing_keys(self) -> Page[SigningKey]:
@@ -118,7 +118,7 @@ class Releases:
         return self._fetch(StoredBelief, release, "belief", format)
 
     def _fetch(self, kind: type[Stored], release_id: str | Release, part: str, format: str) -> Stored:  # noqa: A002
-        address = f"/v1/releases/{quote_segment(id_of(release_id, Release))}/{part}"
+        address = f"/v1/releases/{quote_segment(read_id(release_id, Release))}/{part}"
         response = self._http.fetch(address, {"format": format}, "*/*")
         headers = response.headers
         return kind(

@@ -5,7 +5,7 @@ import pytest
 
 from app.inference.core.model import Array64
 from app.inference.methods.one_belief.column_laws import Columns, draw_columns, laws
-from support.surrogate_tables import tail_sums
+from support.surrogate_tables import compute_tail_sums
 
 COUNT = 40_000
 
@@ -13,7 +13,7 @@ COUNT = 40_000
 def _columns(standard: Array64, mean: Array64, deviation: Array64, group: Array64 | None = None) -> Columns:
     """Make columns with nearly exact sums of the standardised values ``(n, k)``."""
     size = standard.shape[1]
-    sums = tail_sums(standard) * np.array([2.5**2, 5**2, 2.5 * 2])[:, None] / len(standard)
+    sums = compute_tail_sums(standard) * np.array([2.5**2, 5**2, 2.5 * 2])[:, None] / len(standard)
     sums[2] = np.clip(standard, -2.5, 2.5).mean(axis=0)
     return Columns(
         mean,

@@ -10,7 +10,7 @@ from app.errors import InvalidRequest
 from app.inference.core import plan_json
 from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
 from app.inference.methods.surrogate.planning import OtherVersion
-from app.inference.registry import method, private_method
+from app.inference.registry import find_method, find_private_method
 from app.privacy.events import GaussianEvent, flatten
 from support.surrogate_tables import FAMILIES, METHOD, Case
 
@@ -19,7 +19,7 @@ EVERY_NOISE = pytest.mark.parametrize("sigma", [0.2, 3.0, 30.0, 1000.0])
 
 
 def _init(plan: MechanismPlan, case: Case) -> None:
-    private_method(METHOD).init(plan, case.facts, np.random.default_rng(0))
+    find_private_method(METHOD).init(plan, case.facts, np.random.default_rng(0))
 
 
 @EVERY_FAMILY
@@ -50,7 +50,7 @@ def test_plan_states_its_version_and_is_the_same_again(family: str, sigma: float
     stored = plan_json.from_json(json.loads(json.dumps(plan_json.to_json(plan))))
     assert stored == plan
     _init(stored, case)
-    quoted = method(METHOD).plan(PlanRequest(METHOD, 12, case.spec, {"version": 2}, plan.mechanism), case.facts)
+    quoted = find_method(METHOD).plan(PlanRequest(METHOD, 12, case.spec, {"version": 2}, plan.mechanism), case.facts)
     assert quoted == plan
 
 
@@ -104,7 +104,7 @@ def test_shortened_plan_keeps_each_kind_of_query(family: str, sigma: float) -> N
     """A dry run asks every kind that the run asks."""
     case = Case(family, features=3)
     plan = case.plan(sigma, 40, version=2)
-    short = private_method(METHOD).shorten(plan, case.facts)
+    short = find_private_method(METHOD).shorten(plan, case.facts)
     assert {query.kind for query in short.queries} == {query.kind for query in plan.queries}
     assert short.parameters["version"] == 2
     assert short.parameters["rounds"] == 2
@@ -136,7 +136,7 @@ def test_stated_number_of_queries_is_planned_or_refused(family: str, sigma: floa
     for iterations in range(1, 32):
         request = PlanRequest(METHOD, 12, case.spec, {"version": 2}, Mechanism(sigma, 1.0, iterations))
         try:
-            plan = method(METHOD).plan(request, case.facts)
+            plan = find_method(METHOD).plan(request, case.facts)
         except InvalidRequest:
             continue
         planned += 1

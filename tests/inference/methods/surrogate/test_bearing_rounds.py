@@ -16,7 +16,7 @@ from app.inference.methods.surrogate.method import DpPsviSurrogate
 from app.inference.methods.surrogate.state import State
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.private_zone.queries import BoundedScoreSum
-from app.inference.private_zone.rng import sampling_generator
+from app.inference.private_zone.rng import make_sampling_generator
 from support.surrogate_tables import Case, Drawn
 
 pytestmark = pytest.mark.slow
@@ -47,7 +47,7 @@ def _asked(
     chosen, plan, rng = DpPsviSurrogate(), plan or case.plan(SIGMA), np.random.default_rng(seed)
     oracle = Listening(
         ClippedGaussianOracle(
-            case.problem.model, plan, case.facts, case.table(), noise=Drawn(seed), sampling=sampling_generator()
+            case.problem.model, plan, case.facts, case.table(), noise=Drawn(seed), sampling=make_sampling_generator()
         ),
         garbled,
     )

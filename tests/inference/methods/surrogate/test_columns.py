@@ -5,10 +5,10 @@ import pytest
 
 from app.inference.core.plan import MechanismPlan, ModelSpec, PlanRequest
 from app.inference.methods.surrogate.columns import no_columns
-from app.inference.private_zone.rng import monte_carlo_generator
-from app.inference.registry import private_method
+from app.inference.private_zone.rng import make_monte_carlo_generator
+from app.inference.registry import find_private_method
 from app.inference.runner import run
-from support.surrogate_tables import plain
+from support.surrogate_tables import declare_plain
 from tests.inference.support import SPEC, WIDTH, NullNoise, facts, oracle, table
 
 SLOTS = 300
@@ -16,7 +16,7 @@ SLOTS = 300
 
 def _plan(noise_multiplier: float) -> MechanismPlan:
     request = PlanRequest("dp-psvi-surrogate", WIDTH + 1, SPEC, {}, None, noise_multiplier)
-    return private_method("dp-psvi-surrogate").plan(request, facts(SLOTS))
+    return find_private_method("dp-psvi-surrogate").plan(request, facts(SLOTS))
 
 
 def test_answers_without_noise_give_the_moments_by_column() -> None:
@@ -24,7 +24,7 @@ def test_answers_without_noise_give_the_moments_by_column() -> None:
     x, weights = np.column_stack([rng.uniform(-1, 1, (500, 3)), np.ones(500)]), rng.uniform(0, 0.25, 500)
     z = x[:, :-1] / 0.5
     answer = weights @ np.column_stack([np.ones(500), z, z**2])
-    found = no_columns(7).with_answer(answer, 1e-12).with_answer(answer, 1e-12).information(0.5, 500, plain(3))
+    found = no_columns(7).with_answer(answer, 1e-12).with_answer(answer, 1e-12).information(0.5, 500, declare_plain(3))
     whole = (x * weights[:, None]).T @ x
     np.testing.assert_allclose(found[-1], whole[-1], rtol=1e-9)
     np.testing.assert_allclose(found.diagonal(), whole.diagonal(), rtol=1e-9)
@@ -50,7 +50,7 @@ def test_the_plan_decides_from_noise_slots_and_parameters(noise_multiplier: floa
 def test_a_release_says_that_it_knows_no_correlations() -> None:
     plan = _plan(50.0)
     asked = oracle(table(250, slots=SLOTS), plan, noise=NullNoise())
-    points = run(plan, facts(SLOTS), asked, monte_carlo_generator(), lambda _: None)
+    points = run(plan, facts(SLOTS), asked, make_monte_carlo_generator(), lambda _: None)
     assert asked.executed == plan.events
     assert points.diagnostics["knows_correlations"] is False
     assert points.diagnostics["trusted"] is False
@@ -58,7 +58,7 @@ def test_a_release_says_that_it_knows_no_correlations() -> None:
 
 def test_other_models_ask_for_whole_matrices_however_noisy() -> None:
     spec = ModelSpec("linear-regression", ("age", "colour", "smoker"), "hours")
-    plan = private_method("dp-psvi-surrogate").plan(
+    plan = find_private_method("dp-psvi-surrogate").plan(
         PlanRequest("dp-psvi-surrogate", 9, spec, {}, None, 50.0), facts(SLOTS)
     )
     assert "information_moment_sum" not in {query.kind for query in plan.queries}

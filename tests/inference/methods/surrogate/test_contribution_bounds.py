@@ -12,7 +12,7 @@ from app.inference.methods.surrogate.method import DpPsviSurrogate
 from app.inference.private_zone.mechanisms import MAX_SCALE
 from app.inference.private_zone.queries import InformationSum
 from app.privacy.events import GaussianEvent
-from support.surrogate_tables import Case, Drawn, build, losses
+from support.surrogate_tables import Case, Drawn, build, compute_losses
 
 
 @pytest.mark.parametrize(
@@ -68,5 +68,5 @@ def test_nearly_certain_labels_have_the_room_that_the_few_others_need() -> None:
     """Separable ones: without, matrices take what they tell for a tenth of it, and the search ends far away."""
     case = Case("logistic-regression", "uniform", "separable", features=9, rows=20_000, slots=20_000)
     plan = case.plan(5.0, 16)
-    found = [losses(case, build(case, plan, Drawn(seed), seed))[0] for seed in range(3)]
+    found = [compute_losses(case, build(case, plan, Drawn(seed), seed))[0] for seed in range(3)]
     assert np.median(found) < 12

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import ModelSpec
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.row_source import PRESENT
 from app.inference.methods.surrogate.declared import Declared, declared
 
@@ -22,7 +22,7 @@ COLUMNS = (
 
 def _declared(*features: str) -> tuple[Declared, np.ndarray]:
     facts = DeclaredFacts(COLUMNS, 50, {"kind": "row"}, "private", 1e-3)
-    design = problem_for(ModelSpec("logistic-regression", features, "y"), facts).design
+    design = make_problem(ModelSpec("logistic-regression", features, "y"), facts).design
     rng = np.random.default_rng(0)
     table: dict[str, NDArray[Any]] = {
         "age": rng.uniform(18, 90, 50),

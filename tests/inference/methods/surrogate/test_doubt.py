@@ -12,7 +12,7 @@ from app.inference.methods.surrogate.credibility import believable
 from app.inference.methods.surrogate.doubt import doubted_noise, population_information
 from app.inference.methods.surrogate.release import released
 from app.inference.methods.surrogate.state import State
-from support.surrogate_tables import Case, Drawn, after, build, losses, run_all_steps
+from support.surrogate_tables import Case, Drawn, build, compute_after, compute_losses, run_all_steps
 
 VARIANCE, EARLIER = 0.01, 0.05
 """Of the mode's noise, and what it was three rounds ago, in a direction of the information's metric."""
@@ -124,13 +124,13 @@ def test_a_search_of_few_rounds_that_arrived_says_so(family: str, rounds: int) -
     case = Case(family, features=3)
     points = build(case, case.plan(1.0, rounds=rounds), Drawn(0))
     assert points.diagnostics["trusted"] is (rounds > 2 or family == "gaussian-mean")
-    assert points.diagnostics["noise_kl"] < 4 * losses(case, points)[0] + 1
+    assert points.diagnostics["noise_kl"] < 4 * compute_losses(case, points)[0] + 1
 
 
 def test_a_bearing_that_is_not_doubted_needs_no_search() -> None:
     case = Case(design="normal", features=20, rows=100_000, slots=100_000, seed=3)
     plan = case.plan(95.0)
-    state = after(case, plan, plan.steps)
+    state = compute_after(case, plan, plan.steps)
     bearing = state.bearing
     assert bearing is not None
     going = tuple(replace(score, theta=state.theta - 0.5) for score in _ended().scores)

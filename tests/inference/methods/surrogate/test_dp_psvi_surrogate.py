@@ -10,17 +10,17 @@ from randomgen import ChaCha
 from app.errors import InvalidRequest
 from app.inference.core.bounds import project
 from app.inference.core.plan import Mechanism, PlanRequest, PriorSpec
-from app.inference.core.problems import problem_for
+from app.inference.core.problems import make_problem
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.surrogate import schedule as schedule_of
 from app.inference.methods.surrogate.method import DpPsviSurrogate
 from app.inference.methods.surrogate.planning import OtherVersion
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.registry import method
+from app.inference.registry import find_method
 from app.inference.runner import run
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, flatten
-from support.divergence import divergence
-from support.surrogate_tables import FAMILIES, METHOD, Case, Drawn, build, losses
+from support.divergence import compute_divergence
+from support.surrogate_tables import FAMILIES, METHOD, Case, Drawn, build, compute_losses
 from support.table import Table
 from tests.inference.populations import DECLARED, SLOTS, SPECS, population, posterior
 from tests.inference.support import SPEC, facts
@@ -31,7 +31,7 @@ WIDE = ("age", "hours", "colour", "smoker")
 
 def _plan(**fields: Any) -> Any:
     request = PlanRequest(METHOD, fields.pop("size", 20), fields.pop("spec", SPEC), **fields)
-    return method(METHOD).plan(request, facts(1000))
+    return find_method(METHOD).plan(request, facts(1000))
 
 
 def test_a_quote_and_a_mechanism_make_the_same_plan() -> None:
@@ -129,7 +129,7 @@ def test_queries_are_planned_in_the_order_of_the_steps() -> None:
 def test_a_number_of_queries_decides_which_are_left_out(family: str, iterations: int, openings: int, kind: str) -> None:
     """Rounds have two queries each, so that of tails and means the last is left out where they would not be whole."""
     case = Case(family)
-    plan = method(METHOD).plan(PlanRequest(METHOD, 20, case.spec, {}, Mechanism(3.0, 1.0, iterations)), case.facts)
+    plan = find_method(METHOD).plan(PlanRequest(METHOD, 20, case.spec, {}, Mechanism(3.0, 1.0, iterations)), case.facts)
     assert plan.steps == iterations
     assert plan.parameters["rounds"] == (iterations - openings) // 2
     first = [query.kind for query in plan.queries[:openings]]
@@ -141,11 +141,11 @@ def test_a_number_of_queries_decides_which_are_left_out(family: str, iterations:
 def test_means_are_not_asked_where_nothing_follows_from_them() -> None:
     """Of people with many rows, without an intercept, or where columns are all that is ever asked for."""
     people = replace(Case().facts, unit={"kind": "column", "column": "person", "max_rows": 3})
-    of_people = method(METHOD).plan(PlanRequest(METHOD, 20, Case().spec, {}, None, 3.0), people)
+    of_people = find_method(METHOD).plan(PlanRequest(METHOD, 20, Case().spec, {}, None, 3.0), people)
     others = (of_people, Case("gaussian-mean").plan(3.0), Case().plan(200.0))
     assert all(not {"mean_sum", "tail_sum"} & {query.kind for query in plan.queries} for plan in others)
     with pytest.raises(InvalidRequest):
-        method(METHOD).plan(PlanRequest(METHOD, 20, Case().spec, {}, Mechanism(3.0, 1.0, 10)), people)
+        find_method(METHOD).plan(PlanRequest(METHOD, 20, Case().spec, {}, Mechanism(3.0, 1.0, 10)), people)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_faulty_request_is_pointed_at(fields: dict[str, Any], pointer: str) ->
 
 
 def test_too_small_a_size_and_too_much_noise_are_warned_of() -> None:
-    exact = problem_for(SPEC, facts(1000)).model.smallest_exact
+    exact = make_problem(SPEC, facts(1000)).model.smallest_exact
     assert not _plan(noise_multiplier=3.0, size=exact).warnings
     (warning,) = _plan(noise_multiplier=3.0, size=exact - 1).warnings
     assert "fewer" in warning
@@ -179,10 +179,10 @@ def test_too_small_a_size_and_too_much_noise_are_warned_of() -> None:
 
 
 def _run(spec: Any, declared: Any, table: Table, sigma: float, **parameters: Any) -> Pseudocoreset:
-    plan = method(METHOD).plan(PlanRequest(METHOD, 20, spec, parameters, None, sigma), declared)
+    plan = find_method(METHOD).plan(PlanRequest(METHOD, 20, spec, parameters, None, sigma), declared)
     sampling = np.random.Generator(ChaCha(key=1))
     asked = ClippedGaussianOracle(
-        problem_for(spec, declared).model, plan, declared, table, noise=Drawn(1), sampling=sampling
+        make_problem(spec, declared).model, plan, declared, table, noise=Drawn(1), sampling=sampling
     )
     points = run(plan, declared, asked, np.random.default_rng(1), lambda _: None)
     assert asked.executed == plan.events
@@ -191,12 +191,14 @@ def _run(spec: Any, declared: Any, table: Table, sigma: float, **parameters: Any
 
 def _gained(spec: Any, points: Pseudocoreset) -> float:
     """KL to the full posterior, relative to the prior's."""
-    problem = problem_for(spec, DECLARED)
+    problem = make_problem(spec, DECLARED)
     x, y, present = problem.design.encode(population().gather(np.arange(SLOTS)))
     exact = posterior(problem, x.astype(float), y.astype(float), present.astype(float))
     targets = np.zeros(20) if points.y is None else problem.design.encode_targets(points.y)
     found = posterior(problem, points.u, targets, points.weight)
-    return divergence(found, exact) / divergence(posterior(problem, points.u, targets, np.zeros(20)), exact)
+    return compute_divergence(found, exact) / compute_divergence(
+        posterior(problem, points.u, targets, np.zeros(20)), exact
+    )
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.5])
@@ -220,7 +222,7 @@ def test_priors_of_every_kind_are_followed(prior: PriorSpec) -> None:
 
 def test_points_stay_within_bounds_where_the_analyst_asks_for_it() -> None:
     spec = replace(SPECS[0], features=WIDE)
-    design = problem_for(spec, DECLARED).design
+    design = make_problem(spec, DECLARED).design
     free, kept = (_run(spec, DECLARED, population(), 1.0, within_bounds=within).u for within in (False, True))
     np.testing.assert_allclose(project(design, kept), kept, atol=1e-12)
     assert np.abs(project(design, free) - free).max() > 0.1
@@ -242,7 +244,7 @@ def test_large_rates_are_followed() -> None:
     y = case.table().columns["y"]
     assert y.mean() > 10
     points = build(case, case.plan(1.0), Drawn(0))
-    found, prior = losses(case, points)
+    found, prior = compute_losses(case, points)
     assert found < 0.01 * prior
 
 
@@ -252,7 +254,7 @@ def test_people_of_several_rows_are_units(family: str) -> None:
     case = Case(family, "rare", features=3, rows=4000, slots=4000)
     people = replace(case.facts, slots=1000, unit={"kind": "column", "column": "person", "max_rows": 4})
     points = _run(case.spec, people, Table(case.table().columns, rows_per_slot=4), 0.3)
-    found, prior = losses(case, points)
+    found, prior = compute_losses(case, points)
     assert found < 0.02 * prior
     assert points.diagnostics["estimated_rows"] == pytest.approx(4000, rel=0.02)
 
@@ -265,6 +267,6 @@ def test_at_an_epsilon_of_one_little_is_lost(design: str, seed: int) -> None:
     """
     case = Case(design=design, features=9, rows=20_000, slots=20_000, seed=seed)
     points = build(case, case.plan(4.2), Drawn(seed), seed)
-    found, prior = losses(case, points)
+    found, prior = compute_losses(case, points)
     assert found < 0.005 * prior
     assert points.diagnostics["trusted"] is True

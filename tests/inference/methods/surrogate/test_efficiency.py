@@ -16,7 +16,7 @@ from app.inference.methods.surrogate.method import DpPsviSurrogate
 from app.inference.methods.surrogate.population import Population
 from app.inference.methods.surrogate.state import State
 from app.inference.methods.surrogate.winsorised import Winsorised
-from support.surrogate_tables import Case, run_all_steps, tail_sums
+from support.surrogate_tables import Case, compute_tail_sums, run_all_steps
 
 CASE = Case(features=5, rows=20_000, slots=20_000)
 LAST = 12
@@ -93,7 +93,7 @@ def _with_rare_level(sigma: float) -> tuple[State, Array64]:
     level = (rng.random(n) < 0.01) * 1.0
     rows = np.column_stack([level, 0.3 * rng.standard_normal((n, 4)), np.ones(n)])
     standardised = (rows[:, :5] - rows[:, :5].mean(axis=0)) / rows[:, :5].std(axis=0)
-    tails = Winsorised(tail_sums(standardised), n, 0.0, np.zeros(5)).tails(rng)
+    tails = Winsorised(compute_tail_sums(standardised), n, 0.0, np.zeros(5)).tails(rng)
     population = Population(n, rows.mean(axis=0), np.cov(rows.T), tails)
     theta = np.array([-4.0, 1.5, -1.0, 0.5, 1.0, -0.3])
     p = expit(rows @ theta)

@@ -10,7 +10,7 @@ from app.inference.methods.surrogate.isotropy import Isotropic, isotropic
 from app.inference.methods.surrogate.moments import Moments
 from app.inference.methods.surrogate.population import Lengths
 from app.inference.private_zone.queries.lengths import BINS
-from support.surrogate_tables import plain
+from support.surrogate_tables import declare_plain
 from tests.inference.methods.surrogate.test_moments import sums
 
 ROWS, COLUMNS, LARGEST, SCALE = 20_000, 12, 200.0, 2.0
@@ -28,7 +28,7 @@ def _found(x: Array64, noise: float, slots: int = ROWS, seed: int = 1) -> Isotro
     edges = LARGEST * 2.0 ** -np.arange(BINS - 1, 0, -1)
     place = BINS - 1 - np.searchsorted(edges, np.square(x).sum(axis=1), side="right")
     counts = np.bincount(place, minlength=BINS) + each * rng.standard_normal(BINS)
-    moments = Moments(answer, SCALE, each, plain(COLUMNS))
+    moments = Moments(answer, SCALE, each, declare_plain(COLUMNS))
     return isotropic(moments.population(slots, intercept=True), moments, Lengths(counts, LARGEST, each), slots)
 
 

@@ -12,7 +12,7 @@ from app.inference.methods.surrogate.matrix_metric import Roomy, roomy
 from app.inference.methods.surrogate.population import Population
 from app.inference.methods.surrogate.state import State
 from app.inference.methods.surrogate.tails import Tails
-from support.surrogate_tables import DESIGNS, Case, after, make_state_at_zero, run_all_steps
+from support.surrogate_tables import DESIGNS, Case, compute_after, make_state_at_zero, run_all_steps
 
 SHARE, PRIOR = 0.01, 0.1 * np.eye(3)
 TAILS = Tails(np.array([1.0, 0.0]), np.array([9.95, 5.0]), np.array([1.0, 0.0]), np.zeros((1, 2)), clear=True)
@@ -123,12 +123,12 @@ def test_only_where_noise_may_hide_much_is_there_room_for_what_it_hides(monkeypa
     openings = len([query for query in plan.queries if query.kind not in {"information_sum", "bounded_score_sum"}])
 
     def unseen() -> bool:
-        return bool(np.any(after(case, plan, openings).population.unseen))
+        return bool(np.any(compute_after(case, plan, openings).population.unseen))
 
     assert unseen()
     monkeypatch.setattr("app.inference.methods.surrogate.schedule.HIDING", np.inf)
     assert not unseen()
-    assert np.any(after(case, plan, openings).population.hiding)
+    assert np.any(compute_after(case, plan, openings).population.hiding)
 
 
 def test_without_room_levels_fade_from_matrices(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from app.inference.methods.surrogate.mending import steadied
 from app.inference.methods.surrogate.method import DpPsviSurrogate
 from app.inference.methods.surrogate.schedule import Schedule
 from app.inference.methods.surrogate.state import State
-from support.surrogate_tables import Case, Drawn, build, losses
+from support.surrogate_tables import Case, Drawn, build, compute_losses
 
 SIZE, ROUNDS, NOISE = 30, 9, 0.4
 PRIOR = 0.01 * np.eye(SIZE)
@@ -191,7 +191,7 @@ def test_the_average_is_worth_having(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def found() -> Array64:
         plan = case.plan(18.0, 24)
-        return np.asarray(np.log([losses(case, build(case, plan, Drawn(seed), seed))[0] for seed in range(8)]))
+        return np.asarray(np.log([compute_losses(case, build(case, plan, Drawn(seed), seed))[0] for seed in range(8)]))
 
     averaged = found()
     monkeypatch.setattr(Schedule, "averages", False)

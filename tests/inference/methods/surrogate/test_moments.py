@@ -10,7 +10,7 @@ from app.inference.methods.surrogate.declared import Declared
 from app.inference.methods.surrogate.moments import Moments, centre_of
 from app.inference.methods.surrogate.population import Population
 from app.inference.private_zone.queries.moments import CENTRE_GRID
-from support.surrogate_tables import plain
+from support.surrogate_tables import declare_plain
 
 RNG = np.random.default_rng(4)
 X = np.column_stack((RNG.normal((0.5, -0.2, 0.0), (0.3, 0.1, 0.5), (400, 3)), np.ones(400)))
@@ -37,13 +37,13 @@ def centred(x: Array64, scale: float, noise: float, known: Declared, centre: Arr
 
 
 def test_exact_moments_are_found_without_noise() -> None:
-    found = believed(sums(X[:, :-1], 0.7), 0.7, 0.0, plain(3))
+    found = believed(sums(X[:, :-1], 0.7), 0.7, 0.0, declare_plain(3))
     assert found.count == len(X)
     np.testing.assert_allclose(found.mean, X.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(found.covariance.diagonal(), X.var(axis=0), atol=1e-12)
 
 
-@pytest.mark.parametrize(("x", "known"), [(X[:, :-1], plain(3)), (MIXED, KNOWN)])
+@pytest.mark.parametrize(("x", "known"), [(X[:, :-1], declare_plain(3)), (MIXED, KNOWN)])
 def test_moments_around_a_centre_say_the_same(x: Array64, known: Declared) -> None:
     """Of numbers, indicators and signs alike, wherever the centre is."""
     expected = believed(sums(x, 0.7), 0.7, 0.0, known)
@@ -55,7 +55,7 @@ def test_moments_around_a_centre_say_the_same(x: Array64, known: Declared) -> No
 
 def test_squares_around_the_means_show_small_variances_of_columns_far_from_zero() -> None:
     x = RNG.normal(0.95, 0.02, (400, 3))
-    noise, known = 20.0, plain(3)
+    noise, known = 20.0, declare_plain(3)
     plainly = believed(sums(x, 1.0) + noise * RNG.standard_normal(7), 1.0, noise, known)
     around = centred(x, 0.05, noise, known, x.mean(axis=0) + 0.01)
     assert np.all(plainly.covariance.diagonal()[:-1] > 50 * x.var(axis=0))
@@ -69,12 +69,12 @@ def test_a_centre_is_a_mean_that_stands_out_within_the_bounds() -> None:
 
 
 def test_without_an_intercept_all_coordinates_are_columns() -> None:
-    found = believed(sums(X[:, :-1], 1.0), 1.0, 0.0, plain(3), intercept=False)
+    found = believed(sums(X[:, :-1], 1.0), 1.0, 0.0, declare_plain(3), intercept=False)
     np.testing.assert_allclose(found.mean, X[:, :-1].mean(axis=0), atol=1e-12)
 
 
 def test_means_within_the_noise_are_shrunk_away_and_variances_raised_to_it() -> None:
-    found = believed(sums(X[:, :-1], 1.0), 1.0, 0.15 * len(X), plain(3))
+    found = believed(sums(X[:, :-1], 1.0), 1.0, 0.15 * len(X), declare_plain(3))
     assert found.mean[2] == 0
     assert 0 < found.mean[0] < X[:, 0].mean()
     np.testing.assert_allclose(found.covariance.diagonal()[:-1], np.maximum(X.var(axis=0)[:-1], 0.15), rtol=0.3)
@@ -82,7 +82,7 @@ def test_means_within_the_noise_are_shrunk_away_and_variances_raised_to_it() -> 
 
 @pytest.mark.parametrize(("said", "noise", "count"), [(900, 1.0, 500), (-50, 1.0, 5), (-50, 40.0, 80), (3, 1e9, 500)])
 def test_the_count_stays_between_its_noise_and_the_slots(said: float, noise: float, count: float) -> None:
-    found = believed(np.concatenate(([said], np.zeros(6))), 1.0, noise, plain(3))
+    found = believed(np.concatenate(([said], np.zeros(6))), 1.0, noise, declare_plain(3))
     assert found.count == pytest.approx(count)
     assert np.all(np.isfinite(found.covariance))
 
@@ -107,7 +107,7 @@ def test_what_is_declared_is_not_left_to_noise() -> None:
 
     answers = [sums(MIXED, 0.7) + noise * rng.standard_normal(11) for _ in range(200)]
     of_indicators, of_signs = np.mean([missed(KNOWN, answer) for answer in answers], axis=0)
-    without, without_signs = np.mean([missed(plain(5), answer) for answer in answers], axis=0)
+    without, without_signs = np.mean([missed(declare_plain(5), answer) for answer in answers], axis=0)
     assert of_indicators < 0.1 * without
     assert of_signs < 0.6 * without_signs
 

@@ -9,8 +9,8 @@ from app.inference.core.model import Array64
 from app.inference.core.plan import Mechanism, PlanRequest
 from app.inference.methods.surrogate.declared import Declared
 from app.inference.methods.surrogate.population import Population
-from app.inference.registry import method
-from support.surrogate_tables import DESIGNS, METHOD, Case, after
+from app.inference.registry import find_method
+from support.surrogate_tables import DESIGNS, METHOD, Case, compute_after
 
 SIGMA, ROUNDS = 5.0, 8
 
@@ -18,8 +18,8 @@ SIGMA, ROUNDS = 5.0, 8
 def opened(case: Case, openings: int) -> Population:
     """What is believed of the rows after that many queries, by a plan that has so many before its rounds."""
     mechanism = Mechanism(SIGMA, 1.0, openings + 2 * ROUNDS)
-    plan = method(METHOD).plan(PlanRequest(METHOD, 12, case.spec, {}, mechanism), case.facts)
-    return after(case, plan, openings, seed=1).population
+    plan = find_method(METHOD).plan(PlanRequest(METHOD, 12, case.spec, {}, mechanism), case.facts)
+    return compute_after(case, plan, openings, seed=1).population
 
 
 def variances(population: Population) -> Array64:

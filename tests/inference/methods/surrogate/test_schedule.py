@@ -13,7 +13,7 @@ from app.inference.methods.surrogate.contribution_bounds import (
     score_noise,
 )
 from app.inference.methods.surrogate.schedule import LENGTHS_NOISE, LENGTHS_SHARE, MOST_LENGTHS_SHARE, Schedule
-from app.privacy.accounting import cost
+from app.privacy.accounting import compute_cost
 from app.privacy.events import GaussianEvent
 from support.surrogate_tables import Case
 
@@ -42,7 +42,9 @@ def test_shares_sum_to_one_and_scores_grow(schedule: Schedule) -> None:
 @pytest.mark.parametrize("sigma", [0.4, 5.0, 70.0])
 def test_a_plan_of_full_queries_costs_what_one_gaussian_costs(case: Case, sigma: float) -> None:
     """Composition adds ``1 / sigma_t**2``, and prices of full Gaussians follow from that sum alone."""
-    assert cost(case.plan(sigma).events, 1e-6) == pytest.approx(cost((GaussianEvent(sigma),), 1e-6), rel=1e-9)
+    assert compute_cost(case.plan(sigma).events, 1e-6) == pytest.approx(
+        compute_cost((GaussianEvent(sigma),), 1e-6), rel=1e-9
+    )
 
 
 def test_bounds_shrink_as_noise_grows_down_to_a_floor() -> None:

@@ -15,7 +15,7 @@ from app.inference.methods.surrogate.population import Population
 from app.inference.methods.surrogate.score_metric import _cheapest, roomy_for_scores
 from app.inference.methods.surrogate.state import State
 from app.inference.methods.surrogate.tails import Tails
-from support.surrogate_tables import Case, after, run_all_steps
+from support.surrogate_tables import Case, compute_after, run_all_steps
 
 SHARE, COUNT, BOUND = 0.05, 50_000.0, 0.01
 DISTANCE = np.sqrt(1 / SHARE - 1)
@@ -124,9 +124,9 @@ def test_what_is_kept_and_what_noise_costs_are_judged_in_the_metric_of_the_query
 
     monkeypatch.setattr(rounds, "efficiency", seen)
     first = 1 + [query.kind for query in plan.queries].index("bounded_score_sum")
-    plain = after(case, plan, first)
+    plain = compute_after(case, plan, first)
     monkeypatch.setattr(rounds, "roomy_for_scores", wider)
-    wide, size = after(case, plan, first), case.problem.model.dimension
+    wide, size = compute_after(case, plan, first), case.problem.model.dimension
     np.testing.assert_allclose(kept[1].factor, 4 * kept[0].factor)
     assert wide.population.tails is not None
     x, y, _ = case.problem.design.encode(case.table().gather(np.arange(case.slots)))
@@ -145,7 +145,7 @@ def test_noise_is_known_to_be_larger_along_what_is_wider_where_no_column_has_a_t
     case = Case(features=4, rows=50_000, slots=50_000)
     plan, scale = case.plan(0.01), np.array([4.0, 1, 1, 1, 1])
     first = 1 + [query.kind for query in plan.queries].index("bounded_score_sum")
-    plain = after(case, plan, first)
+    plain = compute_after(case, plan, first)
     assert plain.population.tails is None
     assert plain.scores[-1].shape is None
 
@@ -153,7 +153,7 @@ def test_noise_is_known_to_be_larger_along_what_is_wider_where_no_column_has_a_t
         return Metric(within.factor * scale, within.whitening / scale[:, None])
 
     monkeypatch.setattr(rounds, "roomy_for_scores", wider)
-    score = after(case, plan, first).scores[-1]
+    score = compute_after(case, plan, first).scores[-1]
     assert score.shape is not None
     ratios = np.sort(np.linalg.eigvals(np.linalg.solve(score.information, score.shape)).real)
     np.testing.assert_allclose(ratios / ratios[0], [1, 1, 1, 1, 16], rtol=1e-6)

@@ -5,7 +5,7 @@ import pytest
 
 from app.inference.core.model import Array64
 from app.inference.methods.surrogate.two_valued import Winsorisations, two_valued
-from support.surrogate_tables import tail_sums
+from support.surrogate_tables import compute_tail_sums
 
 ROWS = 100_000
 TIMES = 2_000
@@ -30,7 +30,7 @@ def _flags(share: float) -> Array64:
 
 def _said(column: Array64, error: float = 0.005) -> Winsorisations:
     t = (column - column.mean()) / column.std()
-    near, far, mean = tail_sums(t[:, None]) / len(t) * np.array([2.5**2, 5**2, 2 * 2.5])[:, None]
+    near, far, mean = compute_tail_sums(t[:, None]) / len(t) * np.array([2.5**2, 5**2, 2 * 2.5])[:, None]
     return Winsorisations(near, far, mean, np.array([error]), np.array([error]), error / 3)
 
 

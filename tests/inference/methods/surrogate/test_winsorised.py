@@ -8,7 +8,7 @@ from app.inference.methods.surrogate.flags import Flags
 from app.inference.methods.surrogate.population import Population
 from app.inference.methods.surrogate.tails import DRAWS, Tails
 from app.inference.methods.surrogate.winsorised import Winsorised, clip_of_tails
-from support.surrogate_tables import tail_sums
+from support.surrogate_tables import compute_tail_sums
 
 ROWS = 200_000
 RNG = np.random.default_rng(4)
@@ -17,7 +17,7 @@ RNG = np.random.default_rng(4)
 def _found(x: Array64, noise: float = 0.0, uncertain: Array64 | float = 0.0) -> Tails | None:
     t = (x - x.mean(axis=0)) / x.std(axis=0)
     columns = np.ones(x.shape[1])
-    sums = tail_sums(t) + noise * RNG.standard_normal((3, len(columns)))
+    sums = compute_tail_sums(t) + noise * RNG.standard_normal((3, len(columns)))
     return Winsorised(sums, len(x), noise, uncertain * columns).tails(np.random.default_rng(0))
 
 
@@ -89,11 +89,11 @@ def test_a_column_that_noise_hides_may_be_a_level() -> None:
 def test_few_rows_are_clipped(columns: int) -> None:
     """Neither normal ones nor such as are far out in one column."""
     normal = RNG.standard_normal((2000, columns))
-    lengths = np.linalg.norm([tail_sums(row[None]) for row in normal], axis=(1, 2))
+    lengths = np.linalg.norm([compute_tail_sums(row[None]) for row in normal], axis=(1, 2))
     far = np.zeros((1, columns))
     far[0, 0] = 20
     assert np.mean(lengths > clip_of_tails(columns)) < 0.02
-    assert np.linalg.norm(tail_sums(far)) <= clip_of_tails(columns) * 1.001
+    assert np.linalg.norm(compute_tail_sums(far)) <= clip_of_tails(columns) * 1.001
 
 
 @pytest.mark.parametrize("share", [0.09, 0.08, 0.05])
@@ -115,7 +115,7 @@ def test_a_flag_that_noise_hides_is_drawn_as_a_tail() -> None:
     """That in the mean counts: squares alone, of variances that are known well, do not say what a column is."""
     t = (_flags(0.08) - 0.08) / np.sqrt(0.08 * 0.92)
     for share, told in ((0.002, True), (0.02, False)):
-        found = Winsorised(tail_sums(t), ROWS, share * ROWS, np.array([0.001])).tails(np.random.default_rng(0))
+        found = Winsorised(compute_tail_sums(t), ROWS, share * ROWS, np.array([0.001])).tails(np.random.default_rng(0))
         assert found is not None
         assert (found.distance[0] < 5) == told
 
@@ -124,7 +124,7 @@ def test_columns_are_unseen_where_noise_may_hide_a_level_and_none_stands_out() -
     """What stands out in spite of as much noise is known, and what varies as it should in little noise is no level."""
     rows = np.column_stack([_flags(0.01), _flags(0.01), RNG.standard_normal((ROWS, 2)), _flags(0.002)])
     t = (rows - rows.mean(axis=0)) / rows.std(axis=0)
-    found = Winsorised(tail_sums(t), ROWS, 0.0, np.array([0.3, 0.5, 0.5, 0.05, 0.2]))
+    found = Winsorised(compute_tail_sums(t), ROWS, 0.0, np.array([0.3, 0.5, 0.5, 0.05, 0.2]))
     assert found.unseen.tolist() == [False, True, True, False, False]
     tails = found.tails(np.random.default_rng(0))
     assert tails is not None
@@ -134,7 +134,7 @@ def test_columns_are_unseen_where_noise_may_hide_a_level_and_none_stands_out() -
 
 def _with_flags(t: Array64, share: float, noise: float = 0.0) -> Tails | None:
     flags = Flags(np.array([True]), np.sqrt(np.array([1 / share - 1])), np.array([1.0]))
-    return Winsorised(tail_sums(t), ROWS, noise, np.array([0.001]), flags).tails(np.random.default_rng(0))
+    return Winsorised(compute_tail_sums(t), ROWS, noise, np.array([0.001]), flags).tails(np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("share", [0.4, 0.15, 0.05])
@@ -197,4 +197,4 @@ def test_amounts_may_have_two_values_where_noise_hides_that_they_have_not() -> N
 
 
 def _sums(x: Array64) -> Array64:
-    return tail_sums((x - x.mean(axis=0)) / x.std(axis=0))
+    return compute_tail_sums((x - x.mean(axis=0)) / x.std(axis=0))

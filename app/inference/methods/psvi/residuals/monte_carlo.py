@@ -11,8 +11,8 @@ from app.inference.core.model import Array64, Model
 from app.inference.core.priors import Prior
 from app.inference.methods.psvi.residuals import Points, Residual, standardise
 from app.inference.methods.public_table import Minibatches
-from app.inference.post.gradients import centred_potentials
-from app.inference.post.laplace import laplace
+from app.inference.post.gradients import compute_centred_potentials
+from app.inference.post.laplace import fit_laplace
 
 _MODE_TOLERANCE = 0.1
 """Tolerance of the squared Newton decrement *before* the last step, which squares it once more."""
@@ -32,7 +32,7 @@ class MonteCarloResidual:
 
     def correlation(self, x: Array64, y: Array64) -> Array64:
         """See :class:`app.inference.methods.psvi.residuals.Residual`."""
-        potentials = centred_potentials(self.model, self.model.fold(x, y), self.draws)
+        potentials = compute_centred_potentials(self.model, self.model.fold(x, y), self.draws)
         return standardise(potentials @ self.values, np.square(potentials).mean(axis=1))
 
     def moves(self, u: Array64, y: Array64) -> tuple[Array64, Array64 | None]:
@@ -67,10 +67,10 @@ class MonteCarloResiduals:
         """Make the residual on new draws, with ``x, y`` as the data."""
         model, rows = self._model, self._model.fold(points.u, points.y)
         start = self._start(rows, points.weights)
-        posterior = laplace(model, rows, points.weights, self._prior, start, tolerance=_MODE_TOLERANCE)
+        posterior = fit_laplace(model, rows, points.weights, self._prior, start, tolerance=_MODE_TOLERANCE)
         self._mode = posterior.mean
         draws = posterior.draw(self._rng, self._draws)
-        potentials = centred_potentials(model, rows, draws)
+        potentials = compute_centred_potentials(model, rows, draws)
         data = model.log_likelihood(model.fold(x, y), draws).sum(axis=0)
         values = self._count / len(x) * (data - data.mean()) - points.weights @ potentials
         values /= len(values)
