@@ -73,7 +73,8 @@ class Case:
     def spec(self) -> ModelSpec:
         """All columns, and the family's target."""
         target = {"multinomial-logistic": "class", "gaussian-mean": None}.get(self.family, "y")
-        scale = self.noise_scale if self.family in {"linear-regression", "student-t-regression"} else None
+        has_scale = self.family in {"linear-regression", "student-t-regression", "gaussian-mean"}
+        scale = self.noise_scale if has_scale else None
         return ModelSpec(self.family, tuple(f"x{j}" for j in range(self.features)), target, self.prior, scale)
 
     @property

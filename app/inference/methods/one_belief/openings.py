@@ -12,6 +12,9 @@ import numpy as np
 from app.inference.core.model import Array64
 from app.inference.core.query import Oracle, Query
 from app.inference.methods.one_belief.column_laws import Columns, draw_columns, winsorised_means
+from app.inference.methods.one_belief.frame import frame_at
+from app.inference.methods.one_belief.linear_algebra import invert
+from app.inference.methods.one_belief.regression import Score, find_mode
 from app.inference.methods.one_belief.rows import Rows, colour
 from app.inference.methods.one_belief.schedule import Schedule
 from app.inference.methods.one_belief.state import Opening, Search, Setup
@@ -33,6 +36,8 @@ _OF_NORMAL_ROWS = 0.66
 """Clipping norm of the sum of tails, over the root of the number of columns: twice a normal row's root mean square."""
 _KURTOSIS = 3.0
 """Fourth moment of a normal column, over its squared variance."""
+_UNIFORM = 1 / 3
+"""Variance of a column's mean within the declared bounds -1 and 1, before any answer."""
 _LEAST_SHARE = 1e-4
 """Least share of rows at a level."""
 
@@ -192,11 +197,41 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
     standard = draw_columns(rng, columns, max(TUNING.draws, 4 * setup.design.width))
     draws = colour(standard, mean, covariance, intercept=setup.design.intercept)
     rows = Rows(
-        setup.model, population.count, standard, draws, setup.design.intercept, one_predictor=setup.one_predictor
+        setup.model,
+        population.count,
+        standard,
+        draws,
+        setup.design.intercept,
+        one_predictor=setup.one_predictor,
+        uniform=setup.design.target is None,
     )
     theta, cut = np.zeros(setup.model.dimension), TUNING.first_cut if setup.schedule.unbounded else None
     information = rows.information(theta) + setup.prior.precision(theta)
-    return Search(setup, setup.schedule.openings, rows, theta, information, population.count, moments.noise, cut=cut)
+    begun = Search(setup, setup.schedule.openings, rows, theta, information, population.count, moments.noise, cut=cut)
+    return _begin_at_means(begun, moments) if rows.uniform else begun
+
+
+def _begin_at_means(search: Search, moments: Moments) -> Search:
+    """Begin at the means of columns, for a model of rows without a target.
+
+    The sum of scores is zero there. A column's mean may be anywhere within its bounds. The variances of columns are
+    the model's, unless answers differ by more than two deviations of noise.
+    """
+    rows, prior, start = search.rows, search.setup.prior, search.theta
+    (means, _), all_rows = moments.means(rows.count), rows.information(start)
+    law = rows.count * invert(all_rows)
+    unusual = np.var(rows.draws, axis=0) - law.diagonal()
+    error = np.hypot(moments.scale, 2 * (means - moments.centre)) * moments.scale * moments.noise / rows.count
+    clear = max(0.0, 1 - 4 * float(np.sum(error**2) / max(np.sum(unusual**2), 1e-300)))
+    spread = law + clear * np.diag(unusual)
+    variance = np.square(moments.noise * moments.scale / rows.count)
+    gain = 1 / (1 + variance / _UNIFORM)
+    noise = gain * variance * all_rows @ all_rows + (1 / search.setup.schedule.rate - 1) * all_rows
+    score = Score(gain * means, np.zeros(len(means)), noise, np.ones(1))
+    mode = find_mode(rows, frame_at(rows, start, search.information, prior), start, prior, (score,))
+    theta = np.clip(mode.mean, -1, 1)
+    rows = rows.with_moments(rows.count, theta, spread)
+    return replace(search, rows=rows, theta=theta, scores=(score,), mode=mode)
 
 
 def leave_reference(shares: Array64, error: float) -> Array64:

@@ -45,13 +45,14 @@ class Score:
     """An answered score: ``gradient`` ``(D,)`` at ``theta`` ``(D,)``.
 
     ``noise`` ``(D, D)`` is its covariance by noise and subsampling. ``kept`` ``(M,)`` is the part of each draw's score
-    that its bound left.
+    that its bound left, and ``root`` ``(M,)`` the root of the part of its square; None: ``kept``.
     """
 
     theta: Array64
     gradient: Array64
     noise: Array64
     kept: Array64
+    root: Array64 | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,8 +192,9 @@ def _compute_lost(
     """
     along = np.square(there @ axes).sum(axis=1)  # (M, D)
     kept = np.array([score.kept for score in scores])
+    root = np.array([score.kept if score.root is None else score.root for score in scores])
     scale = rows.count / len(along)
-    both = scale * np.einsum("km,lm,md->dkl", kept, kept, along, optimize=True)
+    both = scale * np.einsum("km,lm,md->dkl", root, root, along, optimize=True)
     each = scale * kept @ along  # (K, D)
     full = np.maximum(scale * along.sum(axis=0), 1e-12)
     lost = both - each.T[:, :, None] * each.T[:, None, :] / full[:, None, None]

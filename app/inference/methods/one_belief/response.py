@@ -25,23 +25,29 @@ class Response:
     """The part of each draw's score that a bound leaves, by the bound's distance.
 
     The distance is the bound C over the length of the draw's information factors, both in one metric. ``kept``
-    ``(M, G)`` are the parts on a grid that is uniform in the distance's logarithm. ``offset`` ``(M,)`` is the logarithm
-    of each draw's first distance. ``mistakes`` ``(M, D)`` are the changes of a draw's mean score by a wrong label, in
-    the coordinates of the draws' information; zero for other targets.
+    ``(M, G)`` are the parts on a grid that is uniform in the distance's logarithm. ``root`` ``(M, G)`` are the roots of
+    the parts of the squared norm. They are larger than ``kept`` where the bound depends on the target. ``offset``
+    ``(M,)`` is the logarithm of each draw's first distance. ``widest`` multiplies the candidates for squared bounds:
+    scores are longer where residuals are cut further out, or rows are far from the parameter. ``mistakes`` ``(M, D)``
+    are the changes of a draw's mean score by a wrong label, in the coordinates of the draws' information; zero for
+    other targets.
     """
 
     kept: Array64
+    root: Array64
     offset: Array64
+    widest: float
     mistakes: Array64
 
-    def share(self, distance: Array64) -> Array64:
-        """Interpolate the parts ``(M,)`` at distances ``(M,)``; beyond the grid they are constant."""
+    def share(self, distance: Array64) -> tuple[Array64, Array64]:
+        """Interpolate parts and roots, ``(M,)`` each, at distances ``(M,)``; beyond the grid they are constant."""
         step = np.log(_MOST / _LEAST) / (_STEPS - 1)
         place = (np.log(np.maximum(distance, 1e-30)) - self.offset) / step
         place = np.clip(place, 0, _STEPS - 1 - 1e-9)
         low = place.astype(np.int64)
         rest, index = place - low, np.arange(len(low))
-        return np.asarray((1 - rest) * self.kept[index, low] + rest * self.kept[index, low + 1])
+        kept, root = ((1 - rest) * each[index, low] + rest * each[index, low + 1] for each in (self.kept, self.root))
+        return kept, root
 
 
 def respond(
@@ -60,11 +66,11 @@ def respond(
         labels: whether targets are binary.
         cut: the distance at which residuals are cut, in deviations; None: they are not cut.
     """
-    times = 1 if labels else TUNING.targets
+    times = 1 if labels or rows.uniform else TUNING.targets
     transform = invert(frame.own)
     length = np.sqrt(np.square(frame.white).sum(axis=(1, 2)))
     usual = max(float(np.median(length)), 1e-30)
-    whole, kept = np.zeros(len(length)), np.zeros((len(length), _STEPS))
+    whole, kept, square = np.zeros(len(rows.draws)), *np.zeros((2, len(rows.draws), _STEPS))
     for _ in range(times):
         folded = rows.fold(rows.model.sample_targets(rng, rows.draws, theta))
         scores = rows.model.scores(folded, theta).astype(np.float64) @ transform.T
@@ -75,12 +81,20 @@ def respond(
                 bounded = rows.model.bounded_scores(folded, theta, transform, clip)
             else:
                 bounded = require_residuals(rows.model).cut_scores(folded, theta, transform, clip, cut)
-            kept[:, step] += np.vecdot(bounded.astype(np.float64), scores)
+            bounded = bounded.astype(np.float64)
+            kept[:, step] += np.vecdot(bounded, scores)
+            square[:, step] += np.vecdot(bounded, bounded)
+    widest = 1.0 if cut is None else max(1.0, cut**2 / 4)
+    if rows.uniform:
+        widest = TUNING.uniform_bounds * max(1.0, float(whole.mean() / length[0] ** 2))
+        whole, kept, square = whole.sum(keepdims=True), kept.sum(axis=0)[None], square.sum(axis=0)[None]
     kept = np.clip(kept / np.maximum(whole, 1e-300)[:, None], 1e-3, 1.0)
+    root = kept if cut is not None else np.sqrt(np.clip(square / np.maximum(whole, 1e-300)[:, None], kept**2, 1.0))
     mistakes = np.zeros((len(length), len(theta)))
     if labels:
         # A label that is 1 with probability p changes the mean score by (1 - 2 p) x if it is wrong: the sum of both.
         both = [rows.model.scores(rows.fold(np.full(len(length), y)), theta).astype(np.float64) for y in (0.0, 1.0)]
         mistakes = (both[0] + both[1]) @ transform.T
     offset = np.log(_LEAST * (cut or 1.0) * usual / np.maximum(length, 1e-30))
-    return Response(np.maximum.accumulate(kept, axis=1), offset, mistakes)
+    kept, root = (np.maximum.accumulate(each, axis=1) for each in (kept, root))
+    return Response(kept, root, offset, widest, mistakes)

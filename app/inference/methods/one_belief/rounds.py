@@ -69,6 +69,8 @@ def _recolour(search: Search) -> Search:
 def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: int) -> Search:
     """Ask the score at the current parameter, and step towards the mode."""
     setup, schedule, rows, theta = search.setup, search.setup.schedule, search.rows, search.theta
+    if rows.uniform and search.mode is not None:  # rows are as far from theta as the mode may be
+        rows = rows.around(theta, search.mode.covariance)
     frame = frame_at(rows, theta, search.information, setup.prior)
     cut = search.cut
     response = respond(rng, rows, theta, frame, labels=setup.labels, cut=cut)
@@ -82,7 +84,6 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
         sigma=schedule.effective_sigma / np.sqrt(schedule.score_shares.sum()),
         misfit=misfit,
         per_unit=_rows_per_unit(search),
-        widest=1.0 if cut is None else max(1.0, cut**2 / 4),
     )
     share = float(schedule.score_shares[turn])
     transform = invert(design.factor)
@@ -91,8 +92,8 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
         query = CutScoreSum(theta, transform, design.clip, cut)
     answer = ask(oracle, query, schedule, share, design.clip)
     noise = schedule.noise_of(share, design.clip) ** 2 * design.factor @ design.factor.T
-    noise += (1 / schedule.rate - 1) * rows.information(theta, design.kept**2)
-    scores = (*search.scores, Score(theta, design.factor @ answer, symmetric(noise), design.kept))
+    noise += (1 / schedule.rate - 1) * rows.information(theta, design.root**2)
+    scores = (*search.scores, Score(theta, design.factor @ answer, symmetric(noise), design.kept, design.root))
     vague = search.filter.variance or 0.0
     mode = find_mode(rows, frame, theta, setup.prior, scores, excess=search.excess, vague=vague)
     return _move(replace(search, scores=scores, mode=mode), mode, last=turn == schedule.rounds - 1, first=turn == 0)

@@ -27,6 +27,8 @@ class Rows:
     ``count`` is the number of rows. ``draws`` ``(M, p)`` are design rows. ``standard`` ``(M, k)`` are the k columns
     without the intercept before :func:`colour`, with mean 0 and variance 1. ``intercept``: the last coordinate is 1.
     ``one_predictor``: a row's information is ``v x x'``, with a number v that depends on its linear predictor.
+    ``uniform``: there is no target, and all rows have the same information at every parameter. Then one draw represents
+    the information, and all of them the scores.
     """
 
     model: Model
@@ -35,10 +37,12 @@ class Rows:
     draws: Array64
     intercept: bool
     one_predictor: bool
+    uniform: bool = False
 
     def factors(self, theta: Array64) -> Array64:
-        """Compute the information factors ``(M, r, D)`` of the draws at ``theta`` ``(D,)``."""
-        return self.model.information_factors(self.fold(None), theta).astype(np.float64)
+        """Compute the information factors ``(M, r, D)`` at ``theta`` ``(D,)``; M is 1 if rows are uniform."""
+        folded = self.fold(None)
+        return self.model.information_factors(folded[:1] if self.uniform else folded, theta).astype(np.float64)
 
     def fold(self, targets: Array64 | None) -> Array32:
         """Fold the draws with ``targets`` ``(M,)``; without them for results that do not depend on targets."""
@@ -104,8 +108,11 @@ class Rows:
         """Compute the change of each draw's linear predictors by a step.
 
         ``step`` of the parameter is ``(D,)``, the result ``(M,)``. It is the root mean square over the predictors, or
-        the change of a further parameter (a log noise scale) if that is larger.
+        the change of a further parameter (a log noise scale) if that is larger. It is 0 if rows are uniform, because
+        no step changes their information.
         """
+        if self.uniform:
+            return np.zeros(1)
         width = self.draws.shape[1]
         blocks = step[: self.model.predictors * width].reshape(-1, width)
         further = float(np.max(np.abs(step[blocks.size :]), initial=0.0))
@@ -114,6 +121,11 @@ class Rows:
     def with_moments(self, count: float, mean: Array64, covariance: Array64) -> "Rows":
         """Replace the number of rows, the ``mean`` ``(k,)`` and the ``covariance`` ``(k, k)``."""
         return replace(self, count=count, draws=colour(self.standard, mean, covariance, intercept=self.intercept))
+
+    def around(self, mean: Array64, doubt: Array64) -> "Rows":
+        """Move the draws to ``mean`` ``(p,)``, and add ``doubt`` ``(p, p)`` to their covariance."""
+        covariance = np.atleast_2d(np.cov(self.draws, rowvar=False)) + doubt
+        return self.with_moments(self.count, mean, covariance)
 
 
 def colour(standard: Array64, mean: Array64, covariance: Array64, *, intercept: bool) -> Array64:

@@ -29,13 +29,14 @@ class ScoreDesign:
     """The metric and the bound of a score query.
 
     The metric is ``factor factor'``, with ``factor`` ``(D, D)`` in the model's coordinates. ``clip`` is the clipping
-    norm C in it. ``kept`` ``(M,)`` is the part of each draw's score that the bound leaves. ``nats`` are the expected
-    losses by noise, by weights, by wrong labels, and by the prior's pull.
+    norm C in it. ``kept`` and ``root`` ``(M,)`` are the parts of each draw's score that the bound leaves. ``nats`` are
+    the expected losses by noise, by bounds, by wrong labels, and by the prior's pull.
     """
 
     factor: Array64
     clip: float
     kept: Array64
+    root: Array64
     nats: tuple[float, float, float, float]
 
 
@@ -49,7 +50,6 @@ def design_score(
     sigma: float,
     misfit: float,
     per_unit: float,
-    widest: float = 1.0,
 ) -> ScoreDesign:
     """Choose the metric and the bound with the least expected loss.
 
@@ -65,22 +65,21 @@ def design_score(
         sigma: the noise multiplier of all scores together, for sums over all slots.
         misfit: the variance of a row's smooth misfit, over that of its score.
         per_unit: rows of a unit.
-        widest: multiplies the squared bounds; above 1 where residuals are cut further out.
     """
     losses = _Losses.prepare(rows, frame, response, theta, prior, sigma=sigma, misfit=misfit)
     best, chosen = np.inf, None
     far = frame.shortened
     for metric in _list_metrics(frame, far, theta):
         lengths = np.sqrt(squared_lengths(far, metric) * per_unit)
-        for kappa in widest * np.geomspace(*TUNING.score_bounds):
+        for kappa in response.widest * np.geomspace(*TUNING.score_bounds):
             clip = np.sqrt(kappa * len(theta) * per_unit / rows.count)
-            kept = response.share(clip / np.maximum(lengths, 1e-300))
-            nats = losses.compute(metric, clip, kept)
+            kept, root = response.share(clip / np.maximum(lengths, 1e-300))
+            nats = losses.compute(metric, clip, kept, root)
             if nats.sum() < best:
-                best, chosen = float(nats.sum()), (metric, clip, kept, nats)
+                best, chosen = float(nats.sum()), (metric, clip, kept, root, nats)
     assert chosen is not None
-    metric, clip, kept, nats = chosen
-    return ScoreDesign(frame.back @ factorise(metric), float(clip), kept, tuple(nats.tolist()))
+    metric, clip, kept, root, nats = chosen
+    return ScoreDesign(frame.back @ factorise(metric), float(clip), kept, root, tuple(nats.tolist()))
 
 
 def _list_metrics(frame: Frame, far: Array64, theta: Array64) -> Iterator[Array64]:
@@ -130,21 +129,21 @@ class _Losses:
         step = np.asarray(np.linalg.solve(full + frame.prior, mistaken), dtype=np.float64)
         return cls(rows, frame, response, sigma, misfit, full, pull, step)
 
-    def compute(self, metric: Array64, clip: float, kept: Array64) -> Array64:
+    def compute(self, metric: Array64, clip: float, kept: Array64, root: Array64) -> Array64:
         """Compute the four losses ``(4,)`` in nats.
 
-        With weights ``kept`` ``(M,)``, the information of the score is ``first`` and its covariance ``second``. The
-        losses are half the squared errors of a Newton step, by
+        With parts ``kept`` and ``root`` ``(M,)``, the information of the score is ``first`` and its covariance
+        ``second``. The losses are half the squared errors of a Newton step, by
 
         1. noise;
-        2. weights: the part of the score's covariance that the unweighted scores do not explain. It counts once for
+        2. bounds: the part of the score's covariance that the unweighted scores do not explain. It counts once for
            targets that follow the model, and ``misfit`` times the number of rows for a smooth misfit;
         3. wrong labels, whose scores are bounded;
         4. the prior's pull, which weights reduce, restored with a softened information.
         """
         rows, white, soft = self.rows, self.frame.white, _SOFT_PRIOR * self.frame.prior
         identity = np.eye(len(self.pull))
-        first, second = rows.gram(white, kept), rows.gram(white, kept**2)
+        first, second = rows.gram(white, kept), rows.gram(white, root**2)
         inverse = invert(first + self.frame.prior)
         lost = second - first @ np.linalg.solve(self.full + _JITTER * identity, first)
         off = np.linalg.solve(first + soft + 1e-9 * identity, (self.full + soft) @ self.pull) - self.pull

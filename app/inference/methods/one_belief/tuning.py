@@ -34,7 +34,7 @@ class Tuning:
     most_rounds: int = 13  # rounds; with little noise
     growth: float = 1.4  # ratio; share of a score over the share of the score before
     crowded_growth: float = 1.25  # ratio; the same in the regimes `crowded` and `columns`
-    direct_growth: float = 1.6  # ratio; the same in the regime `direct`
+    direct_growth: float = 1.2  # ratio; the same in the regime `direct`
 
     # Belief about rows.
     draws: int = 2048  # rows; draws that represent all rows, or 4 times the design's width if that is more
@@ -51,6 +51,9 @@ class Tuning:
     score_powers: tuple[float, ...] = (2.0, 2.6, 3.2)  # orders of Lewis weights; candidates for the metric
     along: tuple[float, ...] = (0.0, 4.0)  # eigenvalue; candidates for more room along the parameter
     score_bounds: tuple[float, float, int] = (1.6, 40.0, 10)  # C^2 n / D: least, most, number; candidates for the bound
+    uniform_bounds: float = (
+        0.4  # ratio; factor of these bounds if rows are uniform: no row is longer than others by design
+    )
     usual_bound: float = 2.0  # C^2 n / D; the bound that is assumed where a cut is chosen
     first_cut: float = 3.0  # deviations; the cut of residuals before their histogram
     wrong_labels: float = 0.01  # part of the labels; wrong ones that a score's design allows for

@@ -11,7 +11,7 @@ from app.inference.methods.one_belief.response import respond
 from app.inference.methods.one_belief.rows import Rows
 from app.inference.methods.one_belief.score_design import design_score
 from app.inference.private_zone.queries import ExcessSum
-from support.surrogate_tables import Case
+from support.surrogate_tables import Case, Drawn, build, losses
 
 
 def _rows(case: Case, count: float) -> Rows:
@@ -80,3 +80,11 @@ def test_expected_losses_of_a_score_are_those_of_a_simulation() -> None:
 def _nats(step: Array64) -> float:
     """Half the squared length: the frame is where the information is the identity."""
     return float(0.5 * step @ step)
+
+
+def test_means_far_from_zero_are_found() -> None:
+    """The columns' means are 35 deviations from zero."""
+    case = Case("gaussian-mean", "narrow", features=3, noise_scale=0.02)
+    for seed in range(3):
+        points = build(case, case.plan(5.0, version=2), Drawn(seed), seed)
+        assert losses(case, points)[0] < 5
