@@ -36,6 +36,8 @@ _TIMES: Final = 16
 """Targets drawn for each row."""
 _DECAY: Final = 0.5
 """Power of the distance by which hidden residuals become fewer further out."""
+_UNUSUAL: Final = 2.0
+"""Deviations from the model's prediction up to which a sum counts as noise."""
 _UNLIKELY: Final = 0.03
 """Probability of hidden residuals, where a cut is chosen."""
 
@@ -123,7 +125,10 @@ def foretell(rng: np.random.Generator, rows: Rows, theta: Array64) -> Array64:
 
 
 def choose_cut(residuals: Residuals, *, count: float, size: int, sigma: float, asked: float, squares: bool) -> float:
-    """Choose the cut with the least expected loss in nats; candidates are the edges of bins and the largest residual.
+    """Choose the cut with the least expected logarithm of the loss.
+
+    Candidates are the edges of bins and the largest residual. A loss by hidden residuals is unlikely, and large for any
+    cut. In a mean of losses, its small differences would decide.
 
     The loss has three parts. Noise of scores grows with the cut. The excess, after it was measured and restored, has an
     error: the smaller of the measurement's noise and the excess itself, with a few hidden residuals. Last, the excess
@@ -149,9 +154,10 @@ def choose_cut(residuals: Residuals, *, count: float, size: int, sigma: float, a
         by_sum = (asked * bound * np.array([1.0, 1 / square_weight(residuals, cut)])) ** 2
         unusual = np.maximum((shown.sums - residuals.expect(cut)) ** 2 - shown.noise, 0.25 * shown.noise)
         left = np.minimum(by_sum, unusual)
-        left += _UNLIKELY * shown.hidden
-        lost = 0.5 * (2 * left[0] / count + (left[1] / (2 * count) if squares else 0.0))
-        losses.append(noise + (lost + 0.5 * size * shown.spread / count if cut < residuals.largest else 0.0))
+        each = 0.5 * np.array([2 / count, 1 / (2 * count) if squares else 0.0])
+        lost = each @ left + 0.5 * size * shown.spread / count if cut < residuals.largest else 0.0
+        likely = noise + float(lost)
+        losses.append((1 - _UNLIKELY) * np.log(likely) + _UNLIKELY * np.log(likely + each @ shown.hidden))
     return float(candidates[int(np.argmin(losses))])
 
 
@@ -179,6 +185,7 @@ class Excess:
 
     ``query`` is the last query. ``sums`` ``(m,)`` are as in the answers of :class:`ExcessSum`, m is 2 or 3, and
     ``variance`` ``(m,)`` are their errors. ``spread`` is the sum of ``a^2`` over rows. ``answers`` are ``(m,)`` each.
+    ``usual`` ``(m,)`` are the sums that the model predicts.
     """
 
     query: ExcessSum
@@ -186,6 +193,7 @@ class Excess:
     variance: Array64
     spread: float
     answers: tuple[Array64, ...]
+    usual: Array64 | float = 0.0
 
     def gradient(self, rows: Rows, kept: Array64) -> tuple[Array64, Array64]:
         """Compute the part of the sum of scores that the cut removed.
@@ -214,7 +222,8 @@ class Excess:
         covariance = (back * self.variance) @ back.T
         design = rows.draws * (kept * scale * query.scale)[:, None]
         covariance[:width, :width] += self.spread / len(t) * design.T @ design
-        return back @ self.sums, covariance
+        # Simulated scores have the same cut, so they contain the usual sums.
+        return back @ (self.sums if rows.noise is None else self.sums - self.usual), covariance
 
 
 def combine(query: ExcessSum, answers: tuple[Array64, ...], noise: float, residuals: Residuals) -> Excess:
@@ -240,6 +249,6 @@ def combine(query: ExcessSum, answers: tuple[Array64, ...], noise: float, residu
     mean = (certain * np.mean(answers, axis=0) + sums / np.maximum(variance, 1e-12)) / precision
     expected = residuals.expect(query.cut)
     usual = np.array([expected[0], 0.0, expected[1]])[:size] * unit
-    gain = np.maximum(0, 1 - 1 / np.maximum(precision * (mean - usual) ** 2, 1e-300))
+    gain = np.maximum(0, 1 - _UNUSUAL**2 / np.maximum(precision * (mean - usual) ** 2, 1e-300))
     hidden = np.array([shown.hidden[0], 0.25 * shown.hidden[0], shown.hidden[1]])[:size] * unit**2
-    return Excess(query, usual + gain * (mean - usual), 1 / precision + hidden, shown.spread, answers)
+    return Excess(query, usual + gain * (mean - usual), 1 / precision + hidden, shown.spread, answers, usual)

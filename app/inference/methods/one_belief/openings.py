@@ -15,7 +15,7 @@ from app.inference.methods.one_belief.column_laws import Columns, draw_columns, 
 from app.inference.methods.one_belief.frame import frame_at
 from app.inference.methods.one_belief.linear_algebra import invert
 from app.inference.methods.one_belief.regression import Score, find_mode
-from app.inference.methods.one_belief.rows import Rows, colour
+from app.inference.methods.one_belief.rows import Rows, colour, draw_noise
 from app.inference.methods.one_belief.schedule import Schedule
 from app.inference.methods.one_belief.state import Opening, Search, Setup
 from app.inference.methods.one_belief.tuning import TUNING
@@ -27,6 +27,7 @@ from app.inference.methods.surrogate.population import (
     root_mean_square,
     scale_of,
 )
+from app.inference.models.location_scale import UnknownScale
 from app.inference.private_zone.queries import LengthHistogram, MeanSum, MomentSum, TailSum
 from app.inference.private_zone.queries.tails import LEAST_DEVIATION, MOST_DEVIATION
 
@@ -204,6 +205,7 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
         setup.design.intercept,
         one_predictor=setup.one_predictor,
         uniform=setup.design.target is None,
+        noise=draw_noise(rng, setup.model, len(draws)) if isinstance(setup.model, UnknownScale) else None,
     )
     theta, cut = np.zeros(setup.model.dimension), TUNING.first_cut if setup.schedule.unbounded else None
     information = rows.information(theta) + setup.prior.precision(theta)

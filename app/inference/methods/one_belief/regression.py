@@ -15,12 +15,12 @@ All of it is done along one axis at a time, in coordinates where the belief's in
 has K scores instead of K D numbers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.inference.core.model import Array64
+from app.inference.core.model import Array32, Array64
 from app.inference.core.priors import Prior
 from app.inference.methods.one_belief.excess import Excess
 from app.inference.methods.one_belief.frame import Frame
@@ -34,6 +34,10 @@ _FURTHEST = 1e100
 """Largest estimate in deviations of the prior: squares are finite."""
 _SOFT_PRIOR = 0.03
 """Part of the prior's precision that keeps estimates finite in directions without information."""
+_LEAST_PART = 0.02
+"""Least derivative of the bounded score of a scale, over that of the weighted score; its inverse is the largest."""
+_BENT = 0.3
+"""Squared relative error of the simulated part of a mean score."""
 _JITTER = 1e-9
 """Relative size of the diagonal that makes covariances invertible."""
 _MISFIT_PENALTY = 2.0
@@ -46,6 +50,7 @@ class Score:
 
     ``noise`` ``(D, D)`` is its covariance by noise and subsampling. ``kept`` ``(M,)`` is the part of each draw's score
     that its bound left, and ``root`` ``(M,)`` the root of the part of its square; None: ``kept``.
+    ``bound`` computes the bounded scores of folded rows; None: they have no bound.
     """
 
     theta: Array64
@@ -53,6 +58,7 @@ class Score:
     noise: Array64
     kept: Array64
     root: Array64 | None = None
+    bound: Callable[[Array32], Array64] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,26 +159,51 @@ def _convert(rows: Rows, frame: Frame, goal: Array64, prior: Prior, scores: Sequ
 
     there = white(rows.factors(goal))
     inverse = invert(rows.gram(there) + soft)
-    inverse_slopes, means = [], []
+    inverse_slopes, means, noises = [], [], []
+    simulated = None if rows.noise is None else rows.simulate(goal)
     for score in scores:
-        secant = rows.gram(white(rows.path_factors(score.theta, goal)), score.kept) + soft
+        rest, secant = np.zeros(size), rows.gram(white(rows.path_factors(score.theta, goal)), score.kept)
+        if simulated is not None:
+            part, rest[-1] = _simulate_scale(rows, goal, score, simulated)
+            secant[-1] *= part
+        secant += soft
         # The draws give the ratio of the secant to the information; the belief, the information: I - precision.
         slope = secant @ inverse @ (identity - precision)
         pulled = (rows.gram(there, score.kept) + soft) @ inverse @ precision
         back = invert(slope + pulled)
-        means.append(back @ (forth @ score.gradient + slope @ (frame.back.T @ score.theta)))
+        means.append(back @ (forth @ (score.gradient - rest) + slope @ (frame.back.T @ score.theta)))
         inverse_slopes.append(back)
+        noises.append(forth @ (score.noise + _BENT * np.outer(rest, rest)) @ forth.T)
     precisions = []
-    for score, back in zip(scores, inverse_slopes, strict=True):
-        covariance = symmetric(back @ forth @ score.noise @ forth.T @ back.T)
+    for noise, back in zip(noises, inverse_slopes, strict=True):
+        covariance = symmetric(back @ noise @ back.T)
         precisions.append(invert(covariance + _JITTER * np.trace(covariance) / size * identity))
     _, axes = np.linalg.eigh(symmetric(np.sum(precisions, axis=0)))
     sides = [axes.T @ back for back in inverse_slopes]
-    noise = np.array(
-        [np.vecdot(side @ (forth @ score.noise @ forth.T), side) for side, score in zip(sides, scores, strict=True)]
-    )
+    spread = np.array([np.vecdot(side @ noise, side) for side, noise in zip(sides, noises, strict=True)])
     lost = _compute_lost(rows, there, axes, scores, sides)
-    return _Estimates(axes, np.array(means) @ axes, noise, lost, axes.T @ precision @ axes)
+    return _Estimates(axes, np.array(means) @ axes, spread, lost, axes.T @ precision @ axes)
+
+
+def _simulate_scale(rows: Rows, goal: Array64, score: Score, simulated: Array32) -> tuple[float, float]:
+    """Simulate the last parameter's bounded score, an unknown scale's, if ``goal`` is the mode.
+
+    The squares of residuals also contain the distance of the coefficients, and a bound leaves other parts of squares
+    than of residuals. By Bartlett's identity, the derivative of the mean is the mean product of the bounded score with
+    the score at the mode.
+
+    Returns:
+        The derivative over that of the weighted score, and the mean less the derivative times the distance.
+    """
+    assert score.bound is not None
+    kept = np.resize(score.kept, len(simulated))
+    whole = kept * rows.model.scores(simulated, goal)[:, -1].astype(np.float64)
+    bounded = score.bound(simulated)[:, -1]
+    ratio = float(np.sum(bounded * whole / kept)) / max(float(np.sum(whole**2 / kept)), 1e-300)
+    part = float(np.clip(np.nan_to_num(ratio), _LEAST_PART, 1 / _LEAST_PART))
+    slope = part * rows.information(score.theta, score.kept)[-1, -1]
+    # The mean of scores at the mode is zero, so that of these draws is an error.
+    return part, rows.count * float(np.mean(bounded - part * whole)) - slope * float(goal[-1] - score.theta[-1])
 
 
 def _compute_lost(

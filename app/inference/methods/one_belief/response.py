@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.inference.core.model import Array64
+from app.inference.core.model import Array32, Array64, Model
 from app.inference.methods.one_belief.frame import Frame
 from app.inference.methods.one_belief.linear_algebra import invert
 from app.inference.methods.one_belief.rows import Rows
@@ -50,6 +50,15 @@ class Response:
         return kept, root
 
 
+def bound_scores(  # noqa: PLR0917  (arguments of a query)
+    model: Model, folded: Array32, theta: Array64, transform: Array64, clip: float, cut: float | None
+) -> Array64:
+    """Compute the bounded scores ``(n, D)`` of ``folded`` rows, as a query does."""
+    if cut is None:
+        return model.bounded_scores(folded, theta, transform, clip).astype(np.float64)
+    return require_residuals(model).cut_scores(folded, theta, transform, clip, cut).astype(np.float64)
+
+
 def respond(
     rng: np.random.Generator, rows: Rows, theta: Array64, frame: Frame, *, labels: bool, cut: float | None
 ) -> Response:
@@ -77,11 +86,7 @@ def respond(
         whole += np.vecdot(scores, scores)
         for step, distance in enumerate(np.geomspace(_LEAST, _MOST, _STEPS)):
             clip = distance * usual * (cut or 1.0)
-            if cut is None:
-                bounded = rows.model.bounded_scores(folded, theta, transform, clip)
-            else:
-                bounded = require_residuals(rows.model).cut_scores(folded, theta, transform, clip, cut)
-            bounded = bounded.astype(np.float64)
+            bounded = bound_scores(rows.model, folded, theta, transform, clip, cut)
             kept[:, step] += np.vecdot(bounded, scores)
             square[:, step] += np.vecdot(bounded, bounded)
     widest = 1.0 if cut is None else max(1.0, cut**2 / 4)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from app.inference.core.model import Array32, Array64
 from app.inference.core.query import Oracle, Query
 from app.inference.methods.one_belief.excess import (
     Residuals,
@@ -22,7 +23,7 @@ from app.inference.methods.one_belief.information import correct, design_matrix
 from app.inference.methods.one_belief.linear_algebra import invert, raise_to, symmetric
 from app.inference.methods.one_belief.openings import ask
 from app.inference.methods.one_belief.regression import Mode, Score, find_mode, longest_step
-from app.inference.methods.one_belief.response import respond
+from app.inference.methods.one_belief.response import bound_scores, respond
 from app.inference.methods.one_belief.score_design import design_score
 from app.inference.methods.one_belief.state import Search
 from app.inference.methods.one_belief.tuning import TUNING
@@ -93,9 +94,14 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     answer = ask(oracle, query, schedule, share, design.clip)
     noise = schedule.noise_of(share, design.clip) ** 2 * design.factor @ design.factor.T
     noise += (1 / schedule.rate - 1) * rows.information(theta, design.root**2)
-    scores = (*search.scores, Score(theta, design.factor @ answer, symmetric(noise), design.kept, design.root))
+
+    def apply_bound(folded: Array32) -> Array64:
+        return bound_scores(rows.model, folded, theta, transform, design.clip, cut) @ design.factor.T
+
+    gradient = design.factor @ answer
+    scores = (*search.scores, Score(theta, gradient, symmetric(noise), design.kept, design.root, apply_bound))
     vague = search.filter.variance or 0.0
-    mode = find_mode(rows, frame, theta, setup.prior, scores, excess=search.excess, vague=vague)
+    mode = find_mode(search.rows, frame, theta, setup.prior, scores, excess=search.excess, vague=vague)
     return _move(replace(search, scores=scores, mode=mode), mode, last=turn == schedule.rounds - 1, first=turn == 0)
 
 

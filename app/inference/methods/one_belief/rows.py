@@ -9,12 +9,12 @@ import numpy as np
 
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.methods.one_belief.linear_algebra import symmetric
-from app.inference.models.residuals import UnboundedTargets
+from app.inference.models.location_scale import UnknownScale
 
 _LEAST_EIGENVALUE = 1e-3
 """Least eigenvalue of the root of a correlation matrix; the root of it is the least divisor in the inverse."""
-_LEAST_WAY, _MOST_WAY = 1e-6, 5.0
-"""Differences of log noise scales that count as zero, and at most."""
+_TIMES = 32
+"""Draws of noise for each quantile."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1), 0.5 * _WEIGHTS
 """Gauss-Legendre quadrature on [0, 1], for means over a line of parameters."""
@@ -29,6 +29,7 @@ class Rows:
     ``one_predictor``: a row's information is ``v x x'``, with a number v that depends on its linear predictor.
     ``uniform``: there is no target, and all rows have the same information at every parameter. Then one draw represents
     the information, and all of them the scores.
+    ``noise`` ``(M,)`` represents standardised residuals of a model with an unknown scale; None: of another model.
     """
 
     model: Model
@@ -38,6 +39,7 @@ class Rows:
     intercept: bool
     one_predictor: bool
     uniform: bool = False
+    noise: Array64 | None = None
 
     def factors(self, theta: Array64) -> Array64:
         """Compute the information factors ``(M, r, D)`` at ``theta`` ``(D,)``; M is 1 if rows are uniform."""
@@ -56,6 +58,16 @@ class Rows:
         """
         return self.gram(self.factors(theta), weights)
 
+    def simulate(self, theta: Array64) -> Array32:
+        """Simulate folded rows ``(2 M, row_width)`` that follow the model at ``theta`` ``(D,)``.
+
+        ``noise`` is the same for every ``theta``. So differences between parameters are hardly random.
+        """
+        assert isinstance(self.model, UnknownScale)
+        assert self.noise is not None
+        middle, noise = self.draws @ theta[: self.draws.shape[1]], self.model.scale(theta) * self.noise
+        return np.concatenate([self.fold(middle + noise), self.fold(middle - noise)])
+
     def gram(self, factors: Array64, weights: Array64 | float = 1.0) -> Array64:
         """Compute the Gram matrix ``(D, D)`` of information factors, for all rows.
 
@@ -73,13 +85,10 @@ class Rows:
         The factors are ``(M, r', D)``. Let ``end`` be the true parameter. The mean score at ``start`` is the secant
         times ``end - start``. For one linear predictor, the secant is the mean of the information on the line between
         them (exact up to the quadrature). Other models use the same mean as an approximation. With an unknown noise
-        scale, the coefficients' information is constant, and the mean of ``e^2 - 1`` is an exponential function of the
-        log scale's difference.
+        scale, the mean score is linear in the coefficients; that of the scale is simulated (:meth:`simulate`).
         """
-        if isinstance(self.model, UnboundedTargets) and self.model.squares:
-            factors, way = self.factors(start), float(np.clip(end[-1] - start[-1], -_MOST_WAY, _MOST_WAY))
-            factors[:, :, -1] *= np.sqrt(np.expm1(2 * way) / (2 * way)) if abs(way) > _LEAST_WAY else 1.0
-            return factors
+        if self.noise is not None:
+            return self.factors(start)
         if not self.one_predictor:
             between = [
                 np.sqrt(w) * self.factors(start + s * (end - start)) for s, w in zip(_NODES, _WEIGHTS, strict=True)
@@ -126,6 +135,14 @@ class Rows:
         """Move the draws to ``mean`` ``(p,)``, and add ``doubt`` ``(p, p)`` to their covariance."""
         covariance = np.atleast_2d(np.cov(self.draws, rowvar=False)) + doubt
         return self.with_moments(self.count, mean, covariance)
+
+
+def draw_noise(rng: np.random.Generator, model: Model, count: int) -> Array64:
+    """Draw symmetric noise ``(count,)`` of scale 1 with accurate moments: quantiles of many draws, in random order."""
+    assert isinstance(model, UnknownScale)
+    theta, rows = np.zeros(model.dimension), np.zeros((_TIMES * count, model.dimension - 1))
+    noise = np.sort(model.sample_targets(rng, rows, theta))[_TIMES // 2 :: _TIMES] / model.scale(theta)
+    return rng.permutation(0.5 * (noise - noise[::-1]))
 
 
 def colour(standard: Array64, mean: Array64, covariance: Array64, *, intercept: bool) -> Array64:

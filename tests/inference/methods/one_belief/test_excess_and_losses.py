@@ -11,7 +11,7 @@ from app.inference.methods.one_belief.response import respond
 from app.inference.methods.one_belief.rows import Rows
 from app.inference.methods.one_belief.score_design import design_score
 from app.inference.private_zone.queries import ExcessSum
-from support.surrogate_tables import Case, Drawn, build, losses
+from support.surrogate_tables import Case, Drawn, build, compute_losses
 
 
 def _rows(case: Case, count: float) -> Rows:
@@ -87,4 +87,4 @@ def test_means_far_from_zero_are_found() -> None:
     case = Case("gaussian-mean", "narrow", features=3, noise_scale=0.02)
     for seed in range(3):
         points = build(case, case.plan(5.0, version=2), Drawn(seed), seed)
-        assert losses(case, points)[0] < 5
+        assert compute_losses(case, points)[0] < 5

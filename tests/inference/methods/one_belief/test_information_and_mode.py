@@ -1,16 +1,18 @@
 """The filter of matrices and the mode by scores, on beliefs that are exact."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import root
 
-from app.inference.core.model import Array64
+from app.inference.core.model import Array32, Array64
 from app.inference.methods.one_belief.frame import Frame, frame_at
 from app.inference.methods.one_belief.information import Filter, correct, design_matrix
 from app.inference.methods.one_belief.linear_algebra import factorise, invert, raise_to
 from app.inference.methods.one_belief.regression import Score, find_mode, shrink
-from app.inference.methods.one_belief.response import respond
-from app.inference.methods.one_belief.rows import Rows
+from app.inference.methods.one_belief.response import bound_scores, respond
+from app.inference.methods.one_belief.rows import Rows, draw_noise
 from support.surrogate_tables import Case
 
 COUNT = 5000.0
@@ -88,6 +90,31 @@ def test_noiseless_scores_lead_to_the_mode(family: str) -> None:
     error = theta - exact
     assert error @ rows.information(exact) @ error < 1e-2
     assert np.linalg.eigvalsh(mode.covariance)[0] >= -1e-12
+
+
+@pytest.mark.parametrize("family", ["linear-regression", "student-t-regression"])
+def test_unknown_scale_is_found_although_coefficients_are_far(family: str) -> None:
+    """Squares of residuals contain the distance of the coefficients."""
+    case = Case(family, features=3)
+    model, prior = case.problem.model, case.problem.prior
+    rows = replace(
+        _rows(case), one_predictor=False, noise=draw_noise(np.random.default_rng(1), case.problem.model, 600)
+    )
+    truth = np.array([0.5, -0.8, 0.4, 0.2, -1.0])
+    metric, cut = np.diag([1.0, 1, 1, 1, 0.5]), 2.0 if family == "linear-regression" else None
+    theta, scores = np.zeros(5), tuple[Score, ...]()
+    for _ in range(8):
+        asked, frame = theta, _frame(case, rows, theta)
+
+        def apply_bound(folded: Array32, asked: Array64 = asked) -> Array64:
+            bounded = bound_scores(model, folded, asked, metric, 15.0, cut)
+            return np.asarray(bounded @ np.linalg.inv(metric).T)
+
+        gradient = COUNT * apply_bound(rows.simulate(truth)).mean(axis=0)
+        noise = 1e-4 * frame.back @ frame.back.T
+        scores = (*scores, Score(asked, gradient, noise, np.full(600, 0.7), bound=apply_bound))
+        theta = find_mode(rows, frame, asked, prior, scores).mean
+    assert abs(theta[-1] - truth[-1]) < 0.02
 
 
 def test_prior_of_no_precision_gives_a_mode(monkeypatch: pytest.MonkeyPatch) -> None:
