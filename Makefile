@@ -11,7 +11,7 @@ WORKERS ?= auto
 WAITING_WORKERS ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint lint-style lint-imports lint-prose lint-types check test test-services on-services coverage contract demo adult bench presence-bench reads-bench quality quality-checks papers private-table unseen breadth trust reliability compare scaling out-of-core faults requests recovery race upload-bench lock format clean ledger-bench
+.PHONY: help install lint lint-style lint-imports lint-prose lint-types check test test-services on-services coverage contract demo adult bench presence-bench reads-bench quality papers private-table unseen breadth trust reliability compare scaling out-of-core faults requests recovery race upload-bench lock format clean ledger-bench
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -60,22 +60,22 @@ WAITING := $(BIN)/pytest -n $(WAITING_WORKERS) --dist loadfile --no-loadscope-re
 	$(shell grep -rlF mark.process tests --include='test_*.py' | sort -r)
 
 check: lint ## Lint, and the fast tests: no database, no process, nothing slow
-	$(COMPUTING) -m "not (backend or sqlite or services or process or slow or quality)"
+	$(COMPUTING) -m "not (backend or sqlite or services or process or slow)"
 
 test: $(INSTALLED) ## Every test that needs no server, on SQLite and local files
-	$(COMPUTING) -m "not (services or process or quality)"
+	$(COMPUTING) -m "not (services or process)"
 	$(WAITING) -m "process and not services"
 
 test-services: $(INSTALLED) ## Tests that depend on servers, on PostgreSQL, Redis and an S3 server, which it starts itself
 	$(BIN)/python -m tests.services $(MAKE) --no-print-directory on-services
 
 on-services: # by the target above
-	$(COMPUTING) -m "(backend or services) and not (process or quality)"
+	$(COMPUTING) -m "(backend or services) and not process"
 	$(WAITING) -m "(backend or services) and process"
 
 coverage: $(INSTALLED) ## Branches that tests take of the packages that privacy rests on: 95 % of each at least
 	$(BIN)/coverage erase
-	$(COMPUTING) --cov --cov-report= -m "not (services or process or quality)" $(COVERING)
+	$(COMPUTING) --cov --cov-report= -m "not (services or process)" $(COVERING)
 	$(BIN)/coverage json -q -o coverage.json
 	$(BIN)/python tools/check_coverage.py coverage.json
 
@@ -99,9 +99,6 @@ presence-bench: $(INSTALLED) ## Whether processor time tells how many slots hold
 
 reads-bench: $(INSTALLED) ## Reads of public releases at fixed rates, server and generator on two cores
 	$(BIN)/python -m benchmarks.reads --csv docs/benchmarks/reads.csv
-
-quality-checks: $(INSTALLED) ## What parts of the surrogate are for, measured on the tables that they are for
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m quality
 
 quality: $(INSTALLED) ## How far the pseudocoreset's posterior is from the full one
 	$(BIN)/python -m benchmarks.quality

@@ -1,7 +1,7 @@
 """Tables of many kinds, also degenerate ones, and runs of the surrogate on them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,14 +15,9 @@ from app.inference.core.plan import MechanismPlan, ModelSpec, PlanRequest, Prior
 from app.inference.core.problems import Problem, make_problem
 from app.inference.core.query import Integers, Query
 from app.inference.core.release import Pseudocoreset
-from app.inference.methods.surrogate.declared import Declared
-from app.inference.methods.surrogate.method import DpPsviSurrogate
-from app.inference.methods.surrogate.population import Population
-from app.inference.methods.surrogate.state import State
 from app.inference.post.laplace import Laplace, fit_laplace
 from app.inference.private_zone.mechanisms import GRID, NoiseSource
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.private_zone.rng import make_sampling_generator
 from app.inference.registry import find_method
 from app.inference.runner import run
 from support.divergence import compute_divergence
@@ -187,36 +182,3 @@ def compute_losses(case: Case, points: Pseudocoreset) -> tuple[float, float]:
     fitted = fit_posterior(problem, points.u, y, points.weight)
     prior = fit_posterior(problem, points.u, y, np.zeros(len(points.weight)))
     return compute_divergence(fitted, exact), compute_divergence(prior, exact)
-
-
-def run_all_steps(case: Case, epsilon: float) -> State:
-    """Compute the state after all planned steps, with fixed noise."""
-    plan = case.plan(epsilon)
-    return compute_after(case, plan, plan.steps)
-
-
-def make_state_at_zero(population: Population) -> State:
-    """Make a state at zero with the population's information.
-
-    It is for two columns and an intercept. At zero every row has the information 1/4.
-    """
-    information = 0.25 * population.count * population.second_moments + np.eye(3)
-    state = run_all_steps(Case(features=2), 20.0)
-    return replace(state, population=population, theta=np.zeros(3), information=information)
-
-
-def compute_after(case: Case, plan: MechanismPlan, steps: int, seed: int = 0) -> State:
-    """Compute the state after ``steps`` steps of a plan, with fixed noise."""
-    chosen, rng = DpPsviSurrogate(), np.random.default_rng(seed)
-    oracle = ClippedGaussianOracle(
-        case.problem.model, plan, case.facts, case.table(), noise=Drawn(seed), sampling=make_sampling_generator()
-    )
-    state = chosen.init(plan, case.facts, rng)
-    for _ in range(steps):
-        state = chosen.step(rng, state, oracle)
-    return state
-
-
-def declare_plain(columns: int) -> Declared:
-    """Make the declaration of columns with bounds only."""
-    return Declared(np.full(columns, -1), np.zeros(columns, dtype=np.bool_))

@@ -19,7 +19,7 @@ FORBIDDEN = {
     "benchmarks": {"tests"},
     "tests": {"benchmarks"},
 }
-ABOUT_BENCHMARKS = ("tests/benchmarks/", "tests/quality/")
+ABOUT_BENCHMARKS = ("tests/benchmarks/",)
 """Tests of the benchmarks' code, and checks that measure with it."""
 
 

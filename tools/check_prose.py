@@ -195,9 +195,7 @@ def _report(found: dict[str, list[Breach]]) -> Iterator[str]:
     words: Counter[str] = Counter()
     breaches: dict[str, Counter[str]] = {}
     for path, listed in found.items():
-        parts = path.split("/")[:-1]
-        depth = parts.index("surrogate") + 1 if "surrogate" in parts else 2
-        folder = "/".join(parts[:depth]) or path
+        folder = "/".join(path.split("/")[:-1][:2]) or path
         words[folder] += count_words(path, (ROOT / path).read_text())
         breaches.setdefault(folder, Counter()).update(breach.rule for breach in listed)
     for folder, counts in sorted(breaches.items()):

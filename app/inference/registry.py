@@ -10,10 +10,10 @@ from app.inference.core.problems import make_problem
 from app.inference.methods.dp_psvi.method import DpPsvi
 from app.inference.methods.dp_vi.method import DpVi
 from app.inference.methods.hilbert import FRANK_WOLFE, GIGA, OMP
+from app.inference.methods.one_belief.method import OneBelief
 from app.inference.methods.psvi.incremental import IncrementalPsvi
 from app.inference.methods.psvi.psvi import Psvi
 from app.inference.methods.psvi.sparse_vi import SparseVi
-from app.inference.methods.surrogate_versions import SurrogateVersions
 from app.inference.methods.uniform import Uniform
 from app.inference.models import find_family, list_families
 
@@ -28,10 +28,10 @@ __all__ = [
     "list_methods",
 ]
 
-DEFAULT: Final = SurrogateVersions.id
+DEFAULT: Final = OneBelief.id
 """The method of a request that does not name one."""
 
-_PRIVATE: dict[str, PrivateMethod[Any]] = {method.id: method for method in (SurrogateVersions(), DpPsvi(), DpVi())}
+_PRIVATE: dict[str, PrivateMethod[Any]] = {method.id: method for method in (OneBelief(), DpPsvi(), DpVi())}
 _PUBLIC: dict[str, PublicMethod] = {
     method.id: method for method in (Psvi(), IncrementalPsvi(), SparseVi(), GIGA, FRANK_WOLFE, OMP, Uniform())
 }

@@ -44,10 +44,7 @@ COLUMNS: list[dict[str, Any]] = [
 ]
 JOBS: dict[tuple[str, str], dict[str, Any]] = {
     ("dp-psvi-surrogate", "logistic-regression"): {"privacy": {"epsilon": 0.05}, "parameters": {"rounds": 3}},
-    ("dp-psvi-surrogate", "poisson-regression"): {
-        "privacy": {"epsilon": 0.05},
-        "parameters": {"rounds": 3, "version": 2},
-    },
+    ("dp-psvi-surrogate", "poisson-regression"): {"privacy": {"epsilon": 0.05}, "parameters": {"rounds": 3}},
     ("dp-psvi", "probit-regression"): {
         "privacy": {"noise_multiplier": 60.0, "sampling_rate": 1.0, "iterations": 3},
         "parameters": {"posterior_draws": 5},

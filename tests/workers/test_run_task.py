@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from app.datasets.models import Content, Dataset
 from app.db import now
 from app.inference.core import plan_json
-from app.inference.methods.surrogate import contribution_bounds
+from app.inference.methods.one_belief import planning
 from app.jobs.models import Job
 from app.privacy.events import GaussianEvent, SelfComposedEvent
 from app.releases.http.formats import STORED_MEDIA_TYPES
@@ -108,7 +108,7 @@ def test_plan_that_this_version_cannot_make_is_refused_before_opening(
     """W4, W8: its certificate would be wrong. No query was made, so the job is not charged."""
     dataset_id = house.ready_dataset(owner)
     with monkeypatch.context() as then:
-        then.setattr(contribution_bounds, "_LEAST_SCORE", 2.0)
+        then.setattr(planning, "describe_clipping", lambda _setup: "Other bounds.")
         job_id = house.job(dataset_id, owner, **SURROGATE)
     house.run(job_id)
     assert (house.read(job_id).status, house.read(job_id).error_code) == ("failed", "run_failed")

@@ -1,4 +1,4 @@
-"""Version 2 of ``dp-psvi-surrogate``: the methods that the registry calls. The package has a map of the modules."""
+"""The method ``dp-psvi-surrogate``, as the registry calls it. The package has a map of the modules."""
 
 from dataclasses import replace
 from typing import Final
@@ -14,7 +14,7 @@ from app.inference.core.query import Oracle
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.one_belief import planning
 from app.inference.methods.one_belief.openings import open_next
-from app.inference.methods.one_belief.planning import RATE, ROUNDS
+from app.inference.methods.one_belief.planning import RATE, ROUNDS, VERSION
 from app.inference.methods.one_belief.release import finish, release
 from app.inference.methods.one_belief.rounds import ask_excess, ask_matrix, ask_residuals, ask_score
 from app.inference.methods.one_belief.schedule import Ask
@@ -25,12 +25,12 @@ from app.inference.private_zone.mechanisms import GRID_BITS
 
 
 class OneBelief:
-    """The second version of ``dp-psvi-surrogate``; stateless."""
+    """Private pseudocoresets by one belief about the rows; stateless."""
 
     id = "dp-psvi-surrogate"
     description = "Private pseudocoresets from about two dozen noised queries of the whole table. The default method."
     private = True
-    parameters: tuple[Parameter | Choice | Switch, ...] = (ROUNDS, RATE, WITHIN_BOUNDS)
+    parameters: tuple[Parameter | Choice | Switch, ...] = (ROUNDS, RATE, WITHIN_BOUNDS, VERSION)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
         """Plan the first queries, then rounds of an information matrix and a score.
@@ -49,7 +49,7 @@ class OneBelief:
             method=self.id,
             size=request.size,
             model=request.model,
-            parameters={ROUNDS.name: schedule.rounds, **chosen},
+            parameters={ROUNDS.name: schedule.rounds, **chosen, VERSION.name: VERSION.default},
             mechanism=None,
             clipping="",
             grid_bits=GRID_BITS,
@@ -60,7 +60,12 @@ class OneBelief:
         return _with_queries(plan, setup)
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
-        """Shorten a plan for a dry run: the first queries, the fewest rounds and the fewest points."""
+        """Shorten a plan for a dry run: the first queries, the fewest rounds and the fewest points.
+
+        Raises:
+            OtherVersion: for a plan of another version.
+        """
+        planning.check_version(plan)
         problem, rounds = make_problem(plan.model, facts), int(ROUNDS.minimum)
         schedule = replace(planning.read_schedule(plan, facts, problem), asked_rounds=rounds)
         size = min(plan.size, problem.model.smallest_exact)

@@ -13,20 +13,14 @@ from app.inference.core.model import Array64
 from app.inference.core.query import Oracle, Query
 from app.inference.methods.one_belief.column_laws import Columns, draw_columns, winsorised_means
 from app.inference.methods.one_belief.frame import frame_at
+from app.inference.methods.one_belief.lengths import Lengths, choose_clip, choose_scale
 from app.inference.methods.one_belief.linear_algebra import invert
+from app.inference.methods.one_belief.moments import Moments, choose_centre, round_to_grid
 from app.inference.methods.one_belief.regression import Score, find_mode
 from app.inference.methods.one_belief.rows import Rows, colour, draw_noise
 from app.inference.methods.one_belief.schedule import Schedule
 from app.inference.methods.one_belief.state import Opening, Search, Setup
 from app.inference.methods.one_belief.tuning import TUNING
-from app.inference.methods.surrogate.moments import Moments, centre_of, on_grid
-from app.inference.methods.surrogate.population import (
-    Lengths,
-    clip_of,
-    mean_power,
-    root_mean_square,
-    scale_of,
-)
 from app.inference.models.location_scale import UnknownScale
 from app.inference.private_zone.queries import LengthHistogram, MeanSum, MomentSum, TailSum
 from app.inference.private_zone.queries.tails import LEAST_DEVIATION, MOST_DEVIATION
@@ -85,7 +79,7 @@ def tails_query(setup: Setup, mean: Array64, deviation: Array64) -> TailSum:
     """Make the query for tails of columns; their ``mean`` and ``deviation`` are ``(k,)``."""
     clip = float(max(_OF_NORMAL_ROWS * np.sqrt(setup.features), 1.5))
     within = np.clip(deviation, LEAST_DEVIATION, MOST_DEVIATION)
-    return TailSum(1.0, setup.design.width, intercept=True, deviation=within, clip=clip, centre=on_grid(mean))
+    return TailSum(1.0, setup.design.width, intercept=True, deviation=within, clip=clip, centre=round_to_grid(mean))
 
 
 def open_next(rng: np.random.Generator, opening: Opening, oracle: Oracle) -> Opening | Search:
@@ -110,16 +104,16 @@ def _ask_histogram(opening: Opening, oracle: Oracle) -> Lengths:
 def _ask_lengths(opening: Opening, oracle: Oracle) -> Opening:
     """Ask the first histogram; the units of columns and the clipping norm are for a sum of means."""
     lengths = _ask_histogram(opening, oracle)
-    length = root_mean_square(lengths)
-    scale = scale_of(length, opening.setup.features)
-    return replace(opening, scale=scale, clip=clip_of(np.hypot(1.0, length / scale)), lengths=lengths)
+    length = lengths.root_mean_square
+    scale = choose_scale(length, opening.setup.features)
+    return replace(opening, scale=scale, clip=choose_clip(np.hypot(1.0, length / scale)), lengths=lengths)
 
 
 def _ask_means(opening: Opening, oracle: Oracle) -> Opening:
     schedule, query = opening.setup.schedule, moments_query(opening, MeanSum)
     answer = ask(oracle, query, schedule, schedule.means_share, query.clip)
     noise = schedule.noise_of(schedule.means_share, query.clip)
-    return replace(opening, centre=centre_of(answer, opening.scale, noise))
+    return replace(opening, centre=choose_centre(answer, opening.scale, noise))
 
 
 def _ask_spread(opening: Opening, oracle: Oracle) -> Opening:
@@ -129,16 +123,16 @@ def _ask_spread(opening: Opening, oracle: Oracle) -> Opening:
     the fourth power of lengths, as for normal columns.
     """
     lengths = _ask_histogram(opening, oracle)
-    count, second, fourth = opening.setup.features, mean_power(lengths, 1), mean_power(lengths, 2)
-    scale = scale_of(np.sqrt(second), count)
+    count, second, fourth = opening.setup.features, lengths.mean_power(1), lengths.mean_power(2)
+    scale = choose_scale(np.sqrt(second), count)
     squares = _KURTOSIS * fourth / ((count + 2) * scale**4)
-    return replace(opening, scale=scale, clip=clip_of(np.sqrt(1 + second / scale**2 + squares)), lengths=lengths)
+    return replace(opening, scale=scale, clip=choose_clip(np.sqrt(1 + second / scale**2 + squares)), lengths=lengths)
 
 
 def _ask_squares(opening: Opening, oracle: Oracle) -> Opening:
     """Ask the lengths of contributions to the sum of moments, for its clipping norm."""
     lengths = _ask_histogram(opening, oracle)
-    return replace(opening, clip=clip_of(root_mean_square(lengths)), lengths=lengths)
+    return replace(opening, clip=choose_clip(lengths.root_mean_square), lengths=lengths)
 
 
 def _ask_moments(opening: Opening, oracle: Oracle) -> Opening:
@@ -147,15 +141,14 @@ def _ask_moments(opening: Opening, oracle: Oracle) -> Opening:
     answer = ask(oracle, query, schedule, schedule.moments_share, query.clip)
     noise = schedule.noise_of(schedule.moments_share, query.clip)
     moments = Moments(answer, opening.scale, noise, setup.known, opening.centre)
-    population = moments.population(setup.places, intercept=setup.design.intercept, least=TUNING.least_count)
+    population = moments.estimate(setup.places, least=TUNING.least_count)
     return replace(opening, moments=moments, population=population)
 
 
 def _ask_tails(rng: np.random.Generator, opening: Opening, oracle: Oracle) -> Search:
     setup, schedule, population = opening.setup, opening.setup.schedule, opening.population
     assert population is not None
-    covariance = population.covariance.diagonal()[: setup.features]
-    query = tails_query(setup, population.mean[: setup.features], np.sqrt(covariance))
+    query = tails_query(setup, population.mean, np.sqrt(population.covariance.diagonal()))
     answer = ask(oracle, query, schedule, schedule.tails_share, query.clip)
     noise = np.full((3, 1), schedule.noise_of(schedule.tails_share, query.clip))
     return begin(
@@ -180,7 +173,7 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
     assert moments is not None
     count = setup.features
     error = moments.noise * opening.scale**2 / population.count
-    mean, covariance = population.mean[:count].copy(), population.covariance[:count, :count].copy()
+    mean, covariance = population.mean.copy(), population.covariance.copy()
     for number in np.unique(setup.known.group[setup.known.indicators]):
         members = np.flatnonzero(setup.known.group == number)
         shares = leave_reference(mean[members], error)

@@ -13,13 +13,12 @@ from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Parameter
 from app.inference.core.plan import MechanismPlan, PlannedQuery, PlanRequest
 from app.inference.core.problems import Problem
+from app.inference.methods.one_belief.moments import read_declared
 from app.inference.methods.one_belief.openings import lengths_query, moments_query, tails_query
 from app.inference.methods.one_belief.schedule import Ask, Regime, Schedule
 from app.inference.methods.one_belief.state import Opening, Setup
 from app.inference.methods.one_belief.tuning import TUNING
 from app.inference.methods.private import NOISE, make_sampled_event, warn_of_size
-from app.inference.methods.surrogate.declared import declared
-from app.inference.methods.surrogate.planning import OtherVersion
 from app.inference.models.residuals import UnboundedTargets
 from app.inference.private_zone.mechanisms import GRID_BITS, MAX_SCALE
 from app.inference.private_zone.queries import (
@@ -50,9 +49,17 @@ RATE = Parameter(
     default=1.0,
     exclusive_minimum=True,
 )
+VERSION = Parameter(
+    "version",
+    "integer",
+    2,
+    2,
+    "Version of the method. A stored plan names it, and only its version carries it out.",
+    default=2,
+)
 _ROUNDING = 1e-9
 """Relative difference of noise multipliers that counts as rounding."""
-_UNRESOLVED = 1.2
+UNRESOLVED = 1.2
 """Resolution of the schedule above which the posterior's shape is uncertain."""
 
 
@@ -63,7 +70,7 @@ def make_setup(problem: Problem, schedule: Schedule, facts: DeclaredFacts, size:
         model=model,
         design=design,
         prior=prior,
-        known=declared(design),
+        known=read_declared(design),
         schedule=schedule,
         size=size,
         rows_per_unit=facts.rows_per_unit,
@@ -190,12 +197,27 @@ def describe_clipping(setup: Setup) -> str:
     )
 
 
+class OtherVersion(Exception):
+    """A plan of another version: its bounds or queries differ, so it is not carried out."""
+
+
+def check_version(plan: MechanismPlan) -> None:
+    """Check that ``plan`` is of this version; plans of version 1 name none.
+
+    Raises:
+        OtherVersion: it is not.
+    """
+    if plan.parameters.get(VERSION.name) != VERSION.default:
+        raise OtherVersion
+
+
 def check_plan(plan: MechanismPlan, setup: Setup) -> None:
     """Check that ``setup`` makes the same plan as ``plan``, with noise up to rounding.
 
     Raises:
         OtherVersion: it does not.
     """
+    check_version(plan)
     made = plan_queries(setup)
     same = len(plan.queries) == len(made) and all(map(_are_alike, plan.queries, made))
     if plan.clipping != describe_clipping(setup) or not same:
@@ -216,7 +238,7 @@ def list_warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str,
             "with this many parameters and this much noise, correlations between features are not measured; fewer "
             "features, more slots or a larger epsilon help"
         )
-    elif schedule.regime is not Regime.DIRECT and schedule.resolution > _UNRESOLVED:
+    elif schedule.regime is not Regime.DIRECT and schedule.resolution > UNRESOLVED:
         warnings.append(
             "with this many parameters and this much noise, the posterior's shape is only roughly right, and too wide "
             "in some directions; fewer features, more slots or a larger epsilon help"

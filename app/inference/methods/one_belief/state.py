@@ -8,12 +8,11 @@ from app.inference.core.priors import Prior
 from app.inference.fitting.fit import Fitted
 from app.inference.methods.one_belief.excess import Excess, Residuals
 from app.inference.methods.one_belief.information import Filter
+from app.inference.methods.one_belief.lengths import Lengths
+from app.inference.methods.one_belief.moments import Declared, Moments, Population
 from app.inference.methods.one_belief.regression import Mode, Score
 from app.inference.methods.one_belief.rows import Rows
 from app.inference.methods.one_belief.schedule import Schedule
-from app.inference.methods.surrogate.declared import Declared
-from app.inference.methods.surrogate.moments import Moments
-from app.inference.methods.surrogate.population import Lengths, Population
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Version 2 of the surrogate: its plans, their price, and stored plans."""
+"""Plans of the default method, their price, and stored plans."""
 
 import json
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 from app.errors import InvalidRequest
 from app.inference.core import plan_json
 from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
-from app.inference.methods.surrogate.planning import OtherVersion
+from app.inference.methods.one_belief.planning import OtherVersion
 from app.inference.registry import find_method, find_private_method
 from app.privacy.events import GaussianEvent, flatten
 from support.surrogate_tables import FAMILIES, METHOD, Case
@@ -27,7 +27,7 @@ def _init(plan: MechanismPlan, case: Case) -> None:
 def test_composed_price_equals_that_of_one_gaussian(family: str, sigma: float) -> None:
     """W4: precisions of Gaussians add up to that of one with ``sigma``."""
     for features in (1, 4):
-        plan = Case(family, features=features).plan(sigma, version=2)
+        plan = Case(family, features=features).plan(sigma)
         events = flatten(plan.events)
         precision = 0.0
         for event, count in events:
@@ -43,25 +43,23 @@ def test_composed_price_equals_that_of_one_gaussian(family: str, sigma: float) -
 def test_plan_states_its_version_and_is_the_same_again(family: str, sigma: float) -> None:
     """W13: from the request and declared facts alone; also after storage."""
     case = Case(family, features=3)
-    plan = case.plan(sigma, version=2)
-    assert plan == case.plan(sigma, version=2)
+    plan = case.plan(sigma)
+    assert plan == case.plan(sigma)
     assert plan.parameters["version"] == 2
     assert plan.clipping.startswith("Version 2.")
     stored = plan_json.from_json(json.loads(json.dumps(plan_json.to_json(plan))))
     assert stored == plan
     _init(stored, case)
-    quoted = find_method(METHOD).plan(PlanRequest(METHOD, 12, case.spec, {"version": 2}, plan.mechanism), case.facts)
+    quoted = find_method(METHOD).plan(PlanRequest(METHOD, 12, case.spec, {}, plan.mechanism), case.facts)
     assert quoted == plan
 
 
-def test_first_version_is_the_default() -> None:
+def test_version_may_be_stated() -> None:
     case = Case(features=3)
-    assert case.plan(3.0) == case.plan(3.0, version=1)
-    assert "version" not in case.plan(3.0).parameters
-    assert case.plan(3.0) != case.plan(3.0, version=2)
+    assert case.plan(3.0) == case.plan(3.0, version=2)
 
 
-@pytest.mark.parametrize("version", [0, 3, 1.5, "2", True])
+@pytest.mark.parametrize("version", [0, 1, 3, 1.5, "2", True])
 def test_other_versions_are_refused(version: object) -> None:
     with pytest.raises(InvalidRequest) as caught:
         Case(features=3).plan(3.0, version=version)
@@ -72,7 +70,7 @@ def test_other_versions_are_refused(version: object) -> None:
 def test_w4_stored_plan_of_other_words_or_noise_is_refused(family: str) -> None:
     """Otherwise its certificate or its price would be wrong."""
     case = Case(family, features=3)
-    plan = case.plan(20.0, version=2)
+    plan = case.plan(20.0)
     last = plan.queries[-1]
     quiet = replace(last, event=GaussianEvent(0.9 * last.event.noise_multiplier))
     for other in (
@@ -82,7 +80,6 @@ def test_w4_stored_plan_of_other_words_or_noise_is_refused(family: str) -> None:
         replace(plan, queries=(*plan.queries[:-1], replace(last, length=last.length + 1))),
         replace(plan, queries=(*plan.queries[:-1], quiet)),
         replace(plan, queries=plan.queries[::-1]),
-        replace(plan, clipping=case.plan(20.0).clipping),
     ):
         assert other != plan
         with pytest.raises(OtherVersion):
@@ -90,12 +87,17 @@ def test_w4_stored_plan_of_other_words_or_noise_is_refused(family: str) -> None:
     _init(plan, case)
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_w4_plan_of_the_other_version_is_refused(version: int) -> None:
+@pytest.mark.parametrize("version", [None, 1, 3])
+def test_w4_plan_of_another_version_is_refused(version: int | None) -> None:
+    """A stored plan without a version is of the first one."""
     case = Case(features=3)
-    plan = case.plan(20.0, version=version)
-    with pytest.raises((OtherVersion, KeyError)):
-        _init(replace(plan, parameters={**plan.parameters, "version": 3 - version}), case)
+    plan = case.plan(20.0)
+    others = {name: value for name, value in plan.parameters.items() if name != "version"}
+    stored = replace(plan, parameters=others if version is None else {**others, "version": version})
+    with pytest.raises(OtherVersion):
+        _init(stored, case)
+    with pytest.raises(OtherVersion):
+        find_private_method(METHOD).shorten(stored, case.facts)
 
 
 @EVERY_FAMILY
@@ -103,7 +105,7 @@ def test_w4_plan_of_the_other_version_is_refused(version: int) -> None:
 def test_shortened_plan_keeps_each_kind_of_query(family: str, sigma: float) -> None:
     """A dry run asks every kind that the run asks."""
     case = Case(family, features=3)
-    plan = case.plan(sigma, 40, version=2)
+    plan = case.plan(sigma, 40)
     short = find_private_method(METHOD).shorten(plan, case.facts)
     assert {query.kind for query in short.queries} == {query.kind for query in plan.queries}
     assert short.parameters["version"] == 2
@@ -123,7 +125,7 @@ def test_shortened_plan_keeps_each_kind_of_query(family: str, sigma: float) -> N
     ],
 )
 def test_residuals_are_asked_where_no_bound_is_natural(family: str, kinds: set[str]) -> None:
-    planned = {query.kind for query in Case(family).plan(3.0, version=2).queries}
+    planned = {query.kind for query in Case(family).plan(3.0).queries}
     every = {"bounded_score_sum", "cut_score_sum", "residual_histogram", "excess_sum"}
     assert planned & every == kinds
 
@@ -134,7 +136,7 @@ def test_stated_number_of_queries_is_planned_or_refused(family: str, sigma: floa
     """W4: the plan has the mechanism of the request."""
     case, planned = Case(family, features=3), 0
     for iterations in range(1, 32):
-        request = PlanRequest(METHOD, 12, case.spec, {"version": 2}, Mechanism(sigma, 1.0, iterations))
+        request = PlanRequest(METHOD, 12, case.spec, {}, Mechanism(sigma, 1.0, iterations))
         try:
             plan = find_method(METHOD).plan(request, case.facts)
         except InvalidRequest:
