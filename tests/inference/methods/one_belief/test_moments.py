@@ -17,7 +17,7 @@ KNOWN = Declared(np.array([-1, 1, 1, 1, -1]), np.array([False, False, False, Fal
 
 
 def compute_sums(x: Array64, scale: float) -> Array64:
-    """Compute the sums of ``(1, z, z * z)`` over the rows ``x`` ``(n, k)``."""
+    """Compute the sums of ``(1, z, z * z)`` over rows ``(n, k)``."""
     return np.concatenate(([len(x)], (x / scale).sum(axis=0), ((x / scale) ** 2).sum(axis=0)))
 
 
@@ -96,7 +96,7 @@ def test_indicators_of_one_category_exclude_each_other() -> None:
 
 
 def test_declared_facts_reduce_errors() -> None:
-    """Both moments of an indicator are equal, and a sign's square is 1, for any noise."""
+    """Both moments of an indicator are equal, and the square of a sign is 1."""
     noise, exact = 8.0, np.cov(MIXED.T, bias=True)
     rng = np.random.default_rng(1)
 
