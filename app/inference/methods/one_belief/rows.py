@@ -10,6 +10,7 @@ import numpy as np
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.methods.one_belief.linear_algebra import symmetric
 from app.inference.models.location_scale import UnknownScale
+from app.inference.models.residuals import UnboundedTargets
 
 _LEAST_EIGENVALUE = 1e-3
 """Least eigenvalue of the root of a correlation matrix; the root of it is the least divisor in the inverse."""
@@ -84,10 +85,10 @@ class Rows:
 
         The factors are ``(M, r', D)``. Let ``end`` be the true parameter. The mean score at ``start`` is the secant
         times ``end - start``. For one linear predictor, the secant is the mean of the information on the line between
-        them (exact up to the quadrature). Other models use the same mean as an approximation. With an unknown noise
-        scale, the mean score is linear in the coefficients; that of the scale is simulated (:meth:`simulate`).
+        them (exact up to the quadrature). Other models use the same mean as an approximation. Scores of
+        residuals that are linear in the coefficients have the information at ``start``.
         """
-        if self.noise is not None:
+        if isinstance(self.model, UnboundedTargets) and self.model.squares:
             return self.factors(start)
         if not self.one_predictor:
             between = [
