@@ -40,6 +40,8 @@ _BENT = 0.3
 """Squared relative error of the simulated part of a mean score."""
 _JITTER = 1e-9
 """Relative size of the diagonal that makes covariances invertible."""
+_SHARE_DEVIATION = 4.0
+"""Standard deviation of the logarithm of a share before answers; a few scores hardly show it."""
 _MISFIT_PENALTY = 2.0
 """Added to minus twice the log-likelihood of a misfit above the usual one."""
 
@@ -281,6 +283,7 @@ def _combine(
             )
             average = _average(estimates.means.T, covariance)
             value = average.value + _MISFIT_PENALTY * (misfit > TUNING.usual_misfit)
+            value += float(np.log(share / TUNING.usual_share) / _SHARE_DEVIATION) ** 2
             if chosen is None or value < best:  # answers of all magnitudes may have no finite value
                 best, chosen = value, (average, misfit)
     assert chosen is not None

@@ -16,8 +16,10 @@ from app.inference.methods.one_belief.rows import Rows
 from app.inference.methods.one_belief.tuning import TUNING
 from app.inference.models.residuals import require_residuals
 
-_LEAST, _MOST, _STEPS = 0.02, 60.0, 24
+_LEAST, _MOST, _STEPS = 0.02, 6000.0, 36
 """The grid of bounds, over the median length of the draws: ends and number of points."""
+_WHOLE = 0.98
+"""Part of a score that counts as the whole score."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,8 +31,9 @@ class Response:
     the parts of the squared norm. They are larger than ``kept`` where the bound depends on the target. ``offset``
     ``(M,)`` is the logarithm of each draw's first distance. ``widest`` multiplies the candidates for squared bounds:
     scores are longer where residuals are cut further out, or rows are far from the parameter. ``mistakes`` ``(M, D)``
-    are the changes of a draw's mean score by a wrong label, in the coordinates of the draws' information; zero for
-    other targets.
+    are the changes of a draw's mean score by wrong labels, in the coordinates of the draws' information; zero for other
+    targets. Their share is that of :func:`limit_mistakes`. ``whole`` ``(M,)`` are the distances at which a bound takes
+    hardly anything; zero where residuals are cut.
     """
 
     kept: Array64
@@ -38,6 +41,7 @@ class Response:
     offset: Array64
     widest: float
     mistakes: Array64
+    whole: Array64
 
     def share(self, distance: Array64) -> tuple[Array64, Array64]:
         """Interpolate parts and roots, ``(M,)`` each, at distances ``(M,)``; beyond the grid they are constant."""
@@ -98,8 +102,23 @@ def respond(
     mistakes = np.zeros((len(length), len(theta)))
     if labels:
         # A label that is 1 with probability p changes the mean score by (1 - 2 p) x if it is wrong: the sum of both.
-        both = [rows.model.scores(rows.fold(np.full(len(length), y)), theta).astype(np.float64) for y in (0.0, 1.0)]
-        mistakes = (both[0] + both[1]) @ transform.T
+        both = np.array([rows.model.scores(rows.fold(np.full(len(length), y)), theta) for y in (0.0, 1.0)], np.float64)
+        mistakes = limit_mistakes(np.abs(both @ theta)) * (both[0] + both[1]) @ transform.T
     offset = np.log(_LEAST * (cut or 1.0) * usual / np.maximum(length, 1e-30))
+    steps = np.argmax(kept >= _WHOLE * kept.max(axis=1, keepdims=True), axis=1)
+    whole = np.exp(offset + np.log(_MOST / _LEAST) / (_STEPS - 1) * steps) * (cut is None)
     kept, root = (np.maximum.accumulate(each, axis=1) for each in (kept, root))
-    return Response(kept, root, offset, widest, mistakes)
+    return Response(kept, root, offset, widest, mistakes, whole)
+
+
+def limit_mistakes(pull: Array64) -> float:
+    """Compute the share of wrong labels that a design allows for.
+
+    At the mode, wrong labels pull the parameter towards zero, and right ones away from it. So the share is at most the
+    ratio of both, if all labels were right, or all were wrong.
+
+    Args:
+        pull: the size of each draw's score along the parameter, for both labels, ``(2, M)``.
+    """
+    right, wrong = pull.min(axis=0).sum(), pull.max(axis=0).sum()
+    return min(TUNING.wrong_labels, float(right / wrong)) if wrong > 0 else TUNING.wrong_labels

@@ -117,7 +117,7 @@ def _move(search: Search, mode: Mode, *, first: bool, last: bool) -> Search:
     if not last:
         longest = longest_step(rows, theta)
         most = TUNING.first_step if first else longest
-        furthest = TUNING.furthest_step * max(1.0, longest / TUNING.step)
+        furthest = max(TUNING.furthest_step, TUNING.step_of_predictors * float(np.quantile(rows.change(theta), 0.998)))
         share = min(
             1.0,
             most / max(float(np.sqrt(np.mean(change**2))), 1e-12),

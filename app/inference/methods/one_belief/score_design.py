@@ -69,10 +69,13 @@ def design_score(
     losses = _Losses.prepare(rows, frame, response, theta, prior, sigma=sigma, misfit=misfit)
     best, chosen = np.inf, None
     far = frame.shortened
+    least, most, number = TUNING.score_bounds
+    mean = np.sqrt(len(theta) * per_unit / rows.count)
     for metric in _list_metrics(frame, far, theta):
         lengths = np.sqrt(squared_lengths(far, metric) * per_unit)
-        for kappa in response.widest * np.geomspace(*TUNING.score_bounds):
-            clip = np.sqrt(kappa * len(theta) * per_unit / rows.count)
+        # Where most rows have hardly any information, the scores of the others are much longer than the mean.
+        widest = max(response.widest * most, (np.max(lengths * response.whole) / mean) ** 2)
+        for clip in mean * np.sqrt(np.geomspace(response.widest * least, widest, number)):
             kept, root = response.share(clip / np.maximum(lengths, 1e-300))
             nats = losses.compute(metric, clip, kept, root)
             if nats.sum() < best:
@@ -159,5 +162,5 @@ class _Losses:
 
 
 def _mistake_labels(rows: Rows, response: Response, kept: Array64) -> Array64:
-    """Compute the sum of scores ``(D,)`` by the usual share of wrong labels."""
-    return np.asarray(TUNING.wrong_labels * rows.count / len(kept) * (kept @ response.mistakes))
+    """Compute the sum of scores ``(D,)`` by wrong labels."""
+    return np.asarray(rows.count / len(kept) * (kept @ response.mistakes))

@@ -50,16 +50,15 @@ class Tuning:
     # Scores.
     score_powers: tuple[float, ...] = (2.0, 2.6, 3.2)  # orders of Lewis weights; candidates for the metric
     along: tuple[float, ...] = (0.0, 4.0)  # eigenvalue; candidates for more room along the parameter
-    score_bounds: tuple[float, float, int] = (1.6, 40.0, 10)  # C^2 n / D: least, most, number; candidates for the bound
-    uniform_bounds: float = (
-        0.4  # ratio; factor of these bounds if rows are uniform: no row is longer than others by design
-    )
+    score_bounds: tuple[float, float, int] = (1.6, 40.0, 10)  # C^2 n / D: least, most (or more), number; candidates
+    uniform_bounds: float = 0.4  # ratio; factor of these bounds if rows are uniform: all have about the same length
     usual_bound: float = 2.0  # C^2 n / D; the bound that is assumed where a cut is chosen
     first_cut: float = 3.0  # deviations; the cut of residuals before their histogram
     wrong_labels: float = 0.01  # part of the labels; wrong ones that a score's design allows for
     misfits: tuple[float, ...] = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3)  # variance over a score's; candidates, smooth misfit
     usual_misfit: float = 1e-5  # the same; assumed before the first estimate, and not penalised
     shares: tuple[float, ...] = (0.003, 0.02, 0.1, 0.4, 1.2)  # variance over squared distance; candidates, secant error
+    usual_share: float = 0.02  # the same; the likeliest one before answers
     own_error: float = 0.3  # the same; the part of a secant's error that other secants do not share
     signals: int = 8  # laws; mixture of the parameter's law, each with 4 times the variance of the one before
     larger_signals: float = 0.3  # odds; of a law in that mixture over the one before
@@ -67,7 +66,7 @@ class Tuning:
     sweeps: int = 2  # sweeps; regression and secants alternate
     first_step: float = 2.0  # root mean square change of linear predictors; longest first step
     step: float = 1.0  # the same; longest later step
-    step_of_predictors: float = 0.25  # part of the predictors' root mean square; longest later step, if that is more
+    step_of_predictors: float = 0.5  # part of the linear predictors; longest later step, if that is more
     furthest_step: float = 2.5  # change of linear predictors; most for the row in 500 that changes most
 
     # Release.

@@ -11,8 +11,10 @@ from app.inference.methods.one_belief.frame import Frame, frame_at
 from app.inference.methods.one_belief.information import Filter, correct, design_matrix
 from app.inference.methods.one_belief.linear_algebra import factorise, invert, raise_to
 from app.inference.methods.one_belief.regression import Score, find_mode, shrink
-from app.inference.methods.one_belief.response import bound_scores, respond
+from app.inference.methods.one_belief.response import bound_scores, limit_mistakes, respond
 from app.inference.methods.one_belief.rows import Rows, draw_noise
+from app.inference.methods.one_belief.score_design import design_score
+from app.inference.methods.one_belief.tuning import TUNING
 from support.surrogate_tables import Case
 
 COUNT = 5000.0
@@ -203,3 +205,20 @@ def test_mode_that_the_prior_excludes_is_kept_if_it_is_clear() -> None:
     mean, covariance = shrink(np.array([80.0, 0.0]), np.full(2, 4.0), 0.5 * np.eye(2), 0.0)
     np.testing.assert_allclose(mean, [80.0, 0.0], rtol=1e-2)
     assert covariance[0, 0] == pytest.approx(4.0, rel=1e-2)
+
+
+def test_wrong_labels_are_at_most_as_many_as_the_predictions_allow() -> None:
+    """Labels that are certain leave room for few wrong ones; at zero, the usual share counts."""
+    pull = np.array([[1e-4, 20.0], [10.0, 2e-4]])
+    assert limit_mistakes(pull) == pytest.approx(1e-5)
+    assert limit_mistakes(np.zeros((2, 3))) == limit_mistakes(np.ones((2, 3))) == TUNING.wrong_labels
+
+
+def test_bounds_for_rare_outcomes_can_leave_whole_scores() -> None:
+    """One row of 3000 has the outcome: its score is very long."""
+    case = Case(features=2)
+    rows, theta, prior = _rows(case), np.array([0.0, 0.0, -8.0]), case.problem.prior
+    frame = _frame(case, rows, theta)
+    response = respond(np.random.default_rng(1), rows, theta, frame, labels=True, cut=None)
+    design = design_score(rows, frame, response, theta, prior, sigma=1e-4, misfit=1e-5, per_unit=1.0)
+    assert design.kept.min() > 0.9
