@@ -11,14 +11,20 @@ import numpy as np
 
 from app.inference.core import reasons
 from app.inference.core.model import Array64
+from app.inference.core.priors import Prior
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade, Pseudocoreset, judge
 from app.inference.fitting.fit import fit_points
-from app.inference.methods.one_belief.linear_algebra import invert
+from app.inference.methods.one_belief.frame import Frame, frame_at
+from app.inference.methods.one_belief.linear_algebra import invert, symmetric, whiten
+from app.inference.methods.one_belief.rows import Rows
 from app.inference.methods.one_belief.state import Result, Search
 from app.inference.methods.one_belief.tuning import TUNING
 from app.inference.post.diagnostics import round_by_parameter, round_stated
 from app.inference.post.doubt import state_doubt
+
+_FURTHEST = 20.0
+"""Most change of linear predictors at which information is compared, so that it is finite."""
 
 
 def finish(rng: np.random.Generator, search: Search) -> Result:
@@ -57,13 +63,15 @@ class _Doubt:
     """The error of the mode.
 
     ``covariance`` is ``(D, D)``. ``nats`` is the expected loss by it, ``step`` the part of the last step in that loss.
-    ``learned`` is the KL divergence of the belief from the prior, in nats.
+    ``learned`` is the KL divergence of the belief from the prior, in nats. ``drift`` is that of
+    :func:`compute_drift`.
     """
 
     covariance: Array64
     nats: float
     step: float
     learned: float
+    drift: float
 
 
 def _assess(search: Search) -> _Doubt:
@@ -80,7 +88,25 @@ def _assess(search: Search) -> _Doubt:
     width = float(np.trace(ratios)) - len(theta) - float(np.linalg.slogdet(ratios)[1])
     learned = 0.5 * float(theta @ information @ theta) + 0.5 * width
     nats = 0.5 * float(np.trace(information @ covariance))
-    return _Doubt(covariance, nats, 0.5 * float(step @ information @ step), learned)
+    prior = search.setup.prior
+    drift = compute_drift(search.rows, frame_at(search.rows, theta, information, prior), theta, prior, covariance)
+    return _Doubt(covariance, nats, 0.5 * float(step @ information @ step), learned, drift)
+
+
+def compute_drift(rows: Rows, frame: Frame, theta: Array64, prior: Prior, covariance: Array64) -> float:
+    """Compute the drift of the information within the doubt: the logarithm of a ratio.
+
+    The largest ratio counts, between ``theta`` and one deviation along the axis of largest doubt. If it is large, a
+    normal law with one covariance does not hold. Infinite if ``covariance`` is not finite.
+    """
+    doubt = symmetric(frame.back.T @ covariance @ frame.back)
+    if not np.all(np.isfinite(doubt)):
+        return np.inf
+    values, axes = np.linalg.eigh(doubt)
+    away = frame.forth.T @ axes[:, -1] * np.sqrt(max(float(values[-1]), 0.0))
+    away *= min(1.0, _FURTHEST / max(float(np.quantile(rows.change(away), 0.998)), 1e-12))
+    ends = [whiten(rows.information(end) + prior.precision(end), frame.own) for end in (theta - away, theta + away)]
+    return float(np.max(np.abs(np.log(np.maximum(np.linalg.eigvalsh(np.array(ends)), 1e-12)))))
 
 
 def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade]]:
@@ -88,12 +114,14 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
     search, points = result.search, result.points
     setup, schedule, mode = search.setup, search.setup.schedule, search.mode
     assert mode is not None
-    if not all(np.isfinite([points.kl, doubt.nats, doubt.learned, mode.surprise])):
+    if not all(np.isfinite([points.kl, doubt.nats, doubt.learned, doubt.drift, mode.surprise])):
         yield reasons.NOT_FINITE, Grade.NOT_USABLE
     if state_doubt(doubt.covariance) is None:
         yield reasons.DOUBT_NOT_STATED, Grade.CENTRE_ONLY
     if not doubt.nats <= TUNING.most_noise * max(doubt.learned, 1.0):
         yield reasons.NOISE_DOMINATES, Grade.NOT_USABLE
+    if not doubt.drift <= TUNING.most_drift:
+        yield reasons.NOISE_NOT_KNOWN, Grade.CENTRE_ONLY
     if not mode.surprise <= TUNING.most_surprise:
         yield reasons.UNEXPLAINED_ANSWERS, Grade.CENTRE_ONLY
     if not doubt.step <= TUNING.most_step * max(1.0, doubt.nats - doubt.step):

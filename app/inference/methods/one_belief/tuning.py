@@ -73,6 +73,7 @@ class Tuning:
     most_surprise: float = 2.0  # mean square of standardised residuals; above it, answers are unexplained
     most_noise: float = 0.5  # part of the nats learned; above it, the release is not usable
     most_step: float = 4.0  # the last step's nats over the other doubt's, or over 1; above it, not converged
+    most_drift: float = 2.0  # logarithm of a ratio; above it, information varies too much within the doubt
     fewest_counted: float = 3.0  # deviations of noise; a smaller count of rows makes the release unusable
     most_fit: float = 1.0  # nats between the belief and the points; above it, they differ
 

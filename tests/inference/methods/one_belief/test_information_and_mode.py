@@ -11,6 +11,7 @@ from app.inference.methods.one_belief.frame import Frame, frame_at
 from app.inference.methods.one_belief.information import Filter, correct, design_matrix
 from app.inference.methods.one_belief.linear_algebra import factorise, invert, raise_to
 from app.inference.methods.one_belief.regression import Score, find_mode, shrink
+from app.inference.methods.one_belief.release import compute_drift
 from app.inference.methods.one_belief.response import bound_scores, limit_mistakes, respond
 from app.inference.methods.one_belief.rows import Rows, draw_noise
 from app.inference.methods.one_belief.score_design import design_score
@@ -222,3 +223,21 @@ def test_bounds_for_rare_outcomes_can_leave_whole_scores() -> None:
     response = respond(np.random.default_rng(1), rows, theta, frame, labels=True, cut=None)
     design = design_score(rows, frame, response, theta, prior, sigma=1e-4, misfit=1e-5, per_unit=1.0)
     assert design.kept.min() > 0.9
+
+
+def test_drift_is_large_only_if_labels_become_certain_within_the_doubt() -> None:
+    case = Case(features=2)
+    rows, theta, prior = _rows(case), np.zeros(3), case.problem.prior
+    frame = _frame(case, rows, theta)
+    small, large = (np.diag([0.0, 0.0, deviation**2]) for deviation in (0.1, 6.0))
+    assert compute_drift(rows, frame, theta, prior, small) < 0.1
+    # Predictors of 6 leave exp(-6) times 4 of the information at zero.
+    assert compute_drift(rows, frame, theta, prior, large) == pytest.approx(6 - np.log(4), abs=1.0)
+    assert compute_drift(rows, frame, theta, prior, np.full((3, 3), np.nan)) == np.inf
+
+
+def test_information_drifts_with_the_square_of_an_unknown_noise_scale() -> None:
+    case = Case("linear-regression", features=2)
+    rows, theta, prior = _rows(case), np.zeros(4), case.problem.prior
+    doubt = np.diag([0.0, 0.0, 0.0, 0.5**2])
+    assert compute_drift(rows, _frame(case, rows, theta), theta, prior, doubt) == pytest.approx(2 * 0.5, rel=1e-2)
