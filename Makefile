@@ -32,6 +32,7 @@ lint-style:
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/python tools/check_boundaries.py
+	$(BIN)/python tools/check_size.py
 
 lint-imports:
 	$(BIN)/lint-imports --no-logo

@@ -68,9 +68,9 @@ class Population:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """A noised sum ``answer`` ``(1 + 2k,)`` of ``(1, z, z * z)`` over rows, with ``z = (x - centre) / scale``.
+    """Noised sums of columns and their squares.
 
-    ``noise`` is the standard deviation of each value. ``centre`` is ``(k,)``, or one number for all columns.
+    ``answer`` ``(1 + 2k,)`` is of ``(1, z, z * z)`` over rows, with ``z = (x - centre) / scale``. ``noise`` is the standard deviation of each value. ``centre`` is ``(k,)``, or one number for all columns.
     """
 
     answer: Array64
@@ -116,7 +116,10 @@ class Moments:
         )
 
     def _shares(self, means: Array64, square: Array64) -> tuple[Array64, Array64]:
-        """Compute indicators' shares of rows ``(k,)``, from both moments, and the noise in them times the count."""
+        """Compute indicators' shares of rows, and the noise in them times the count, ``(k,)`` each.
+
+        Both moments of an indicator are estimates of its share.
+        """
         one, other = 1 / self.scale**2, (1 - 2 * self.centre) / self.scale**4  # inverse variances, of one noise
         certainty = one + other * (1 - 2 * self.centre)
         shares = (one * means + other * (square - np.square(self.centre))) / certainty
@@ -129,7 +132,10 @@ def _shrink(means: Array64, error: Array64 | float) -> Array64:
 
 
 def choose_centre(answer: Array64, scale: float, noise: float) -> Array64:
-    """Choose the origin ``(k,)`` of columns, from a noised sum ``(1 + k,)`` of ``(1, x / scale)``."""
+    """Choose the origin ``(k,)`` of columns.
+
+    ``answer`` ``(1 + k,)`` is a sum of ``(1, x / scale)`` with noise of standard deviation ``noise``.
+    """
     count = max(float(answer[0]), 2 * noise, 1.0)
     return round_to_grid(_shrink(scale * answer[1:] / count, scale * noise / count))
 

@@ -13,7 +13,7 @@ def _count(squares: np.ndarray, largest: float) -> np.ndarray:
 
 
 def test_powers_of_lengths_are_those_of_the_histogram() -> None:
-    """Each bin spans a factor of 2, so a mean is right up to the root of 2."""
+    """Each bin spans a factor of 2."""
     squares = np.random.default_rng(0).uniform(0.1, 4.0, 5000)
     lengths = Lengths(_count(squares, 4.0), 4.0, 1.0)
     for power in (1, 2):

@@ -96,7 +96,7 @@ def test_indicators_of_one_category_exclude_each_other() -> None:
 
 
 def test_declared_facts_reduce_errors() -> None:
-    """An indicator is its own square, and the square of a sign is 1."""
+    """Indicators equal their squares, and squares of signs are 1."""
     noise, exact = 8.0, np.cov(MIXED.T, bias=True)
     rng = np.random.default_rng(1)
 
