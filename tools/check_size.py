@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=20, lines=3150, statements=1850, numbers=105)
+LIMITS: Final = Size(modules=20, lines=3160, statements=1850, numbers=105)
 
 
 def measure(folder: Path) -> Size:

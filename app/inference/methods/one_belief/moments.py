@@ -41,7 +41,7 @@ class Declared:
         return np.asarray(same & ~np.eye(len(self.group), dtype=np.bool_))
 
     def limit_shares(self, shares: Array64) -> Array64:
-        """Limit indicators' shares of rows ``(k,)`` to [0, 1], and to a sum of 1 in each category."""
+        """Limit indicators' shares ``(k,)`` to [0, 1], and to a sum of 1 in each category."""
         limited = np.where(self.indicators, np.clip(shares, 0.0, 1.0), shares)
         for number in np.unique(self.group[self.indicators]):
             members = self.group == number
@@ -59,7 +59,10 @@ def read_declared(design: Design) -> Declared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Population:
-    """The number of rows, and the mean ``(k,)`` and the covariance ``(k, k)`` of their columns."""
+    """The number of rows, and moments of their columns.
+
+    ``mean`` is ``(k,)``, ``covariance`` ``(k, k)``.
+    """
 
     count: float
     mean: Array64
@@ -70,7 +73,8 @@ class Population:
 class Moments:
     """Noised sums of columns and their squares.
 
-    ``answer`` ``(1 + 2k,)`` is of ``(1, z, z * z)`` over rows, with ``z = (x - centre) / scale``. ``noise`` is the standard deviation of each value. ``centre`` is ``(k,)``, or one number for all columns.
+    ``answer`` ``(1 + 2k,)`` is of ``(1, z, z * z)`` over rows, with ``z = (x - centre) / scale``. ``noise`` is the
+    standard deviation of each value. ``centre`` is ``(k,)``, or one number for all columns.
     """
 
     answer: Array64
@@ -116,7 +120,7 @@ class Moments:
         )
 
     def _shares(self, means: Array64, square: Array64) -> tuple[Array64, Array64]:
-        """Compute indicators' shares of rows, and the noise in them times the count, ``(k,)`` each.
+        """Compute indicators' shares, and their noise times the count, ``(k,)`` each.
 
         Both moments of an indicator are estimates of its share.
         """
