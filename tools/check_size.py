@@ -54,7 +54,7 @@ def _count_statements(text: str, tree: ast.Module) -> int:
 
 
 def _list_numbers(tree: ast.Module) -> Iterator[str]:
-    """Yield names that hold a number at the level of the module or of a class."""
+    """Yield assignments of numbers in a module and its classes."""
     bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
     for statement in (each for body in bodies for each in body):
         value = getattr(statement, "value", None)

@@ -35,8 +35,8 @@ TARGETS = {
     "multinomial-logistic": "group",
     "gaussian-mean": None,
 }
-MECHANISMS = {
-    "dp-psvi-surrogate": Mechanism(30.0, 1.0, 27),
+MECHANISMS: dict[str, Mechanism | None] = {
+    "dp-psvi-surrogate": None,
     "dp-psvi": Mechanism(30.0, 0.5, 2),
     "dp-vi": Mechanism(30.0, 0.5, 10),
 }
@@ -67,7 +67,9 @@ def _planned(
 ) -> tuple[MechanismPlan, DeclaredFacts]:
     facts = DeclaredFacts(COLUMNS, slots, UNITS[unit], "private", 1e-6)
     spec = ModelSpec(family, features, TARGETS[family])
-    request = PlanRequest(method_id, size, spec, mechanism=MECHANISMS[method_id])
+    mechanism = MECHANISMS[method_id]
+    noise = 30.0 if mechanism is None else None
+    request = PlanRequest(method_id, size, spec, mechanism=mechanism, noise_multiplier=noise)
     return find_method(method_id).plan(request, facts), facts
 
 

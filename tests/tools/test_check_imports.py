@@ -29,7 +29,6 @@ def test_forbidden_import_is_reported(path: str, source: str, package: str) -> N
     [
         ("benchmarks/speed.py", "from support.servers import Postgres"),
         ("tests/benchmarks/test_floors.py", "from benchmarks import floors"),
-        ("tests/quality/test_gains.py", "from benchmarks import cases"),
         ("tests/ledger/test_views.py", "from tests.ledger import support"),
         ("app/main.py", "from app.supported import x"),
     ],

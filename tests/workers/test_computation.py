@@ -7,7 +7,7 @@ import pytest
 
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
-from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest
+from app.inference.core.plan import ModelSpec, PlanRequest
 from app.inference.core.query import Query
 from app.inference.core.row_source import PRESENT
 from app.inference.private_zone.mechanisms import BadQuery
@@ -54,8 +54,8 @@ def test_plan_with_the_most_noise_is_carried_out(rounds: int) -> None:
     """The query with the smallest share has the most noise; beyond the grid's range the account would freeze."""
     columns = (Column("x", "real", -1, 1), Column("y", "binary"))
     facts = DeclaredFacts(columns, 100, {"kind": "row"}, "private", 1e-6)
-    mechanism = Mechanism(1e6, 1.0, 3 + 2 * rounds)
-    request = PlanRequest(METHOD, 3, ModelSpec("logistic-regression", ("x",), "y"), mechanism=mechanism)
+    spec = ModelSpec("logistic-regression", ("x",), "y")
+    request = PlanRequest(METHOD, 3, spec, {"rounds": rounds}, noise_multiplier=1e6)
     plan = find_method(METHOD).plan(request, facts)
     rows = Table({"x": np.ones(100), "y": np.ones(100), PRESENT: np.ones(100, dtype=np.uint8)})
     _, executed = compute(plan, facts, rows, lambda _: None)

@@ -46,13 +46,14 @@ def design_matrix(rows: Rows, frame: Frame, sigma: float, rounds: int, *, per_un
     """
     size, best, chosen = frame.own.shape[0], np.inf, None
     far = (frame.white.reshape(-1, size) @ (frame.own.T @ frame.forth.T)).reshape(frame.white.shape)
-    full = rows.gram(frame.white)
+    full, (least, most, number) = rows.gram(frame.white), TUNING.matrix_bounds
     for power in TUNING.matrix_powers:
         metric = lewis_metric(far, power)
         lengths = squared_lengths(far, metric) * per_unit
         # The squared error by noise of standard deviation 1 in each entry of the metric's coordinates, times two.
         spread = np.trace(metric) ** 2 + np.sum(metric**2)
-        for kappa in np.geomspace(*TUNING.matrix_bounds):
+        widest = max(most, float(lengths.max()) * rows.count / (size * per_unit))
+        for kappa in np.geomspace(least, widest, number):
             bound = kappa * size * per_unit / rows.count
             clipped = rows.gram(frame.white, np.minimum(1, bound / np.maximum(lengths, 1e-300)))
             loss = (sigma * bound) ** 2 / rounds / 2 * spread + 0.5 * np.sum((full - clipped) ** 2)

@@ -10,7 +10,7 @@ import numpy as np
 from app.inference.core.model import Array64
 from app.inference.methods.one_belief.linear_algebra import invert
 
-_SWEEPS = 6
+_SWEEPS = 8
 """Iterations of the fixed point; queries need no exact weights."""
 _RIDGE = 1e-3
 """Part of the mean eigenvalue that is added to each eigenvalue, so that the metric is invertible."""
@@ -29,12 +29,12 @@ def lewis_metric(factors: Array64, power: float) -> Array64:
     """
     count, _, size = factors.shape
     flat = factors.reshape(-1, size)
-    metric = np.eye(size)
+    metric, weights = np.eye(size), np.ones(count)
     for _ in range(_SWEEPS if power > 2 else 1):
-        weights = np.ones(count)
         if power > 2:
             lengths = np.maximum(squared_lengths(factors, metric), 1e-12)
-            weights = (lengths / lengths.mean()) ** (power / 2 - 1)
+            # The exponents of old and new weights sum to 1 on average: the plain fixed point diverges from order 4 on.
+            weights = weights ** (1 - 2 / power) * (lengths / lengths.mean()) ** (1 - 2 / power)
         metric = (flat * np.repeat(weights, factors.shape[1])[:, None]).T @ flat / count
         metric += _RIDGE * np.trace(metric) / size * np.eye(size)
         metric *= size / np.trace(metric)

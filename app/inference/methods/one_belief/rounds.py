@@ -49,18 +49,20 @@ def ask_matrix(_rng: np.random.Generator, search: Search, oracle: Oracle, turn: 
     information, after = correct(frame, design, answer, noise, search.filter)
     information = raise_to(information, setup.prior.precision(search.theta))
     search = replace(search, information=information, filter=after)
-    return _recolour(search) if turn == 0 and setup.one_predictor else search
+    at_zero = turn == 0 and setup.one_predictor
+    return _recolour(search) if at_zero or rows.has_constant_curvature else search
 
 
 def _recolour(search: Search) -> Search:
-    """Move the draws to the second moments of a first matrix.
+    """Move the draws to the second moments of the believed information.
 
-    At zero, all rows of a model with one predictor have the same curvature v. So the information is v times the second
-    moments of the rows: their number, means and covariance.
+    All rows have the same curvature v: at zero, or in a linear model. So the coefficients' information is v times the
+    second moments of the rows: their number, means and covariance.
     """
-    rows, setup = search.rows, search.setup
-    flat = float(rows.curvature(np.zeros(1))[0])
-    second = (search.information - setup.prior.precision(search.theta)) / flat
+    rows, prior, theta = search.rows, search.setup.prior, search.theta
+    width = rows.draws.shape[1]
+    flat = rows.information(theta)[width - 1, width - 1] / rows.count
+    second = (search.information - prior.precision(theta))[:width, :width] / flat
     level = max(float(second[-1, -1]), TUNING.least_count * rows.count)
     mean = second[:-1, -1] / level
     covariance = symmetric(second[:-1, :-1] / level - np.outer(mean, mean))

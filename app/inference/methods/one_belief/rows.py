@@ -12,7 +12,7 @@ from app.inference.methods.one_belief.linear_algebra import symmetric
 from app.inference.models.location_scale import UnknownScale
 from app.inference.models.residuals import UnboundedTargets
 
-_LEAST_EIGENVALUE = 1e-3
+_LEAST_EIGENVALUE = 1e-5
 """Least eigenvalue of the root of a correlation matrix; the root of it is the least divisor in the inverse."""
 _TIMES = 32
 """Draws of noise for each quantile."""
@@ -113,6 +113,14 @@ class Rows:
         rows = self.model.fold(x, np.ones(len(x))).astype(np.float32)
         factors = self.model.information_factors(rows, first)[:, :, -1].astype(np.float64)
         return np.asarray(np.square(factors).sum(axis=1))
+
+    @property
+    def has_constant_curvature(self) -> bool:
+        """Whether a row's information on the coefficients does not depend on them, and has an intercept."""
+        if not self.intercept or self.model.predictors != 1 or self.draws.shape[1] < 2:
+            return False
+        near, far = self.curvature(np.array([0.0, 1.0]))
+        return bool(near == far)
 
     def change(self, step: Array64) -> Array64:
         """Compute the change of each draw's linear predictors by a step.

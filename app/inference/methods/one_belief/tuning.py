@@ -42,13 +42,13 @@ class Tuning:
     least_count: float = 0.01  # part of the places for rows; least estimate of the number of rows
 
     # Information matrices.
-    matrix_powers: tuple[float, ...] = (2.0, 2.6, 3.2)  # orders of Lewis weights; candidates for the metric
+    matrix_powers: tuple[float, ...] = (2.0, 3.0, 5.0, 12.0)  # orders of Lewis weights; candidates for the metric
     matrix_bounds: tuple[float, float, int] = (1.5, 20.0, 8)  # R n / D: least, most, number; candidates for the bound
     spectral_floor: tuple[float, float] = (0.1, 0.5)  # eigenvalue of a correction; least, with little and much noise
     most_change: tuple[float, float] = (0.1, 4.0)  # eigenvalue; least and largest change of information by a step
 
     # Scores.
-    score_powers: tuple[float, ...] = (2.0, 2.6, 3.2)  # orders of Lewis weights; candidates for the metric
+    score_powers: tuple[float, ...] = (2.0, 3.0, 5.0, 12.0)  # orders of Lewis weights; candidates for the metric
     along: tuple[float, ...] = (0.0, 4.0)  # eigenvalue; candidates for more room along the parameter
     score_bounds: tuple[float, float, int] = (1.6, 40.0, 10)  # C^2 n / D: least, most (or more), number; candidates
     uniform_bounds: float = 0.4  # ratio; factor of these bounds if rows are uniform: all have about the same length
