@@ -65,10 +65,17 @@ class Residuals:
 
     @property
     def _last(self) -> int:
-        """The last bin of the last window whose count exceeds the noise; -1: there is no such window."""
-        windows = np.convolve(self.counts.sum(axis=0), np.ones(_WINDOW))[_WINDOW - 1 :]
+        """The last bin whose residuals exceed the noise; -1: there is none.
+
+        Adjacent bins are taken together. The last bins of them count only if they add to the sum.
+        """
+        totals = self.counts.sum(axis=0)
+        windows = np.convolve(totals, np.ones(_WINDOW))[_WINDOW - 1 :]
         clear = np.flatnonzero(windows > _SEEN * self.noise * np.sqrt(2 * _WINDOW))
-        return min(int(clear[-1]) + _WINDOW - 1, len(EDGES) - 1) if len(clear) else -1
+        if not len(clear):
+            return -1
+        first = int(clear[-1])
+        return first + int(np.argmax(np.cumsum(totals[first : first + _WINDOW])))
 
     @property
     def reach(self) -> float:
