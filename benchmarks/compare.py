@@ -1,6 +1,6 @@
 """Two engines on the same fresh tables with the same seeds: ``make compare``.
 
-An engine is ``METHOD`` or ``METHOD:{JSON}``, for example ``dp-psvi-surrogate:{"version": 2}``. The page shows geometric
+An engine is ``METHOD`` or ``METHOD:{JSON}``, for example ``dp-psvi-surrogate:{"rounds": 10}``. The page shows geometric
 means of KL ratios by kind and epsilon, with their standard errors, and the worst ten.
 """
 

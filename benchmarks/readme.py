@@ -21,6 +21,9 @@ processor time and memory. `python -m benchmarks.papers --help` runs one experim
 - Private methods run on the core at δ = 1/N, as in the papers. The service refuses such a large δ.
 - Seeds change the random numbers of the method, and the data where they are generated. Private noise has no seed.
 - Figures draw values below 1e-6 at 1e-6; such values are rounding errors.
+- Every page states its commit. Results of `dp-psvi-surrogate` before commit 4753d8e4cb (2026-11-26) are of its first
+  engine, which is deleted ([ADR 46](../adr/0046-one-belief-of-the-rows.md)). A stated `{"version": 2}` means an early
+  form of the present engine.
 """
 
 
