@@ -1,4 +1,4 @@
-"""Version 2 of ``dp-psvi-surrogate``: a private pseudocoreset from one belief about the rows.
+"""The method ``dp-psvi-surrogate``: a private pseudocoreset from one belief about the rows.
 
 A run asks a fixed plan of noised queries. It never sees a row, only answers and declared facts. The modules, in the
 order in which a run uses them:
