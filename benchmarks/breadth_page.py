@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from app.inference.methods.one_belief.planning import UNRESOLVED
+from app.inference.methods.surrogate.planning import UNRESOLVED
 from benchmarks.environment import describe
 from benchmarks.experiments.unseen import METHOD, SIZE, read_promise
 from benchmarks.summaries import format_number, spell_count, wrap_paragraph

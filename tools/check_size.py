@@ -1,7 +1,7 @@
-"""Checks that the engine of the default method stays small: modules, lines and numbers that somebody chose.
+"""Checks the size of the default method's engine: modules, lines, and numbers that somebody chose.
 
-``python tools/check_size.py`` prints its size beside the limits, and fails beyond them. Whoever makes the engine
-smaller lowers the limits; whoever needs more shows what it gains.
+``python tools/check_size.py`` prints the size beside the limits, and fails beyond them. A smaller engine lowers the
+limits. A larger one needs a reason: a gain on tables it was not made for.
 """
 
 import ast
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-ENGINE: Final = ROOT / "app" / "inference" / "methods" / "one_belief"
+ENGINE: Final = ROOT / "app" / "inference" / "methods" / "surrogate"
 
 
 class Size(NamedTuple):
@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=20, lines=3160, statements=1850, numbers=105)
+LIMITS: Final = Size(modules=20, lines=3200, statements=1870, numbers=105)
 
 
 def measure(folder: Path) -> Size:

@@ -10,10 +10,10 @@ from app.inference.core.problems import make_problem
 from app.inference.methods.dp_psvi.method import DpPsvi
 from app.inference.methods.dp_vi.method import DpVi
 from app.inference.methods.hilbert import FRANK_WOLFE, GIGA, OMP
-from app.inference.methods.one_belief.method import OneBelief
 from app.inference.methods.psvi.incremental import IncrementalPsvi
 from app.inference.methods.psvi.psvi import Psvi
 from app.inference.methods.psvi.sparse_vi import SparseVi
+from app.inference.methods.surrogate.method import OneBelief
 from app.inference.methods.uniform import Uniform
 from app.inference.models import find_family, list_families
 

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Final
 
 from app.inference.core.model import Array64
-from app.inference.methods.one_belief.planning import UNRESOLVED
+from app.inference.methods.surrogate.planning import UNRESOLVED
 from benchmarks.cases import Case, make_logistic
 from benchmarks.experiment import EPSILON, KL, SECONDS, Experiment
 from benchmarks.floors import (

@@ -13,7 +13,7 @@ from app.inference.core.release import Grade, Pseudocoreset, judge
 from app.inference.fitting.fit import Fitted
 from app.inference.methods.dp_vi import release
 from app.inference.methods.dp_vi.significance import LEAST_SIGNIFICANCE, Significance, measure_matrix_significance
-from app.inference.methods.one_belief import release as surrogate_release
+from app.inference.methods.surrogate import release as surrogate_release
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import find_method
 from app.inference.runner import run

@@ -18,8 +18,8 @@ from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan, ModelSpec, PlanRequest, PriorSpec
 from app.inference.core.problems import make_problem
 from app.inference.core.release import Pseudocoreset
-from app.inference.methods.one_belief import openings
-from app.inference.methods.one_belief.tuning import TUNING
+from app.inference.methods.surrogate import openings
+from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.private_zone.mechanisms import NoiseSource
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.private_zone.rng import make_sampling_generator

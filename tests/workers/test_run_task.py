@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from app.datasets.models import Content, Dataset
 from app.db import now
 from app.inference.core import plan_json
-from app.inference.methods.one_belief import planning
+from app.inference.methods.surrogate import planning
 from app.jobs.models import Job
 from app.privacy.events import GaussianEvent, SelfComposedEvent
 from app.releases.http.formats import STORED_MEDIA_TYPES

@@ -10,7 +10,7 @@ import numpy as np
 
 from app.inference.core.model import Array32, Array64
 from app.inference.core.query import Oracle, Query
-from app.inference.methods.one_belief.excess import (
+from app.inference.methods.surrogate.excess import (
     Residuals,
     choose_cut,
     combine,
@@ -18,15 +18,15 @@ from app.inference.methods.one_belief.excess import (
     foretell,
     square_weight,
 )
-from app.inference.methods.one_belief.frame import carry, frame_at
-from app.inference.methods.one_belief.information import correct, design_matrix
-from app.inference.methods.one_belief.linear_algebra import invert, raise_to, symmetric
-from app.inference.methods.one_belief.openings import ask
-from app.inference.methods.one_belief.regression import Mode, Score, find_mode, longest_step
-from app.inference.methods.one_belief.response import bound_scores, respond
-from app.inference.methods.one_belief.score_design import design_score
-from app.inference.methods.one_belief.state import Search
-from app.inference.methods.one_belief.tuning import TUNING
+from app.inference.methods.surrogate.frame import carry, frame_at
+from app.inference.methods.surrogate.information import correct, design_matrix
+from app.inference.methods.surrogate.linear_algebra import invert, raise_to, symmetric
+from app.inference.methods.surrogate.openings import ask
+from app.inference.methods.surrogate.regression import Mode, Score, find_mode, longest_step
+from app.inference.methods.surrogate.response import bound_scores, respond
+from app.inference.methods.surrogate.score_design import design_score
+from app.inference.methods.surrogate.state import Search
+from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.models.residuals import require_residuals
 from app.inference.private_zone.queries import (
     BoundedScoreSum,

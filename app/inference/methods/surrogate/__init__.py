@@ -7,6 +7,7 @@ order in which a run uses them:
 - ``tuning``: all numbers. ``schedule``: regimes and shares of the budget. ``planning``: the plan and its texts.
 - ``state``: the three states of a run. ``linear_algebra``: helpers for symmetric matrices.
 - ``openings``: the first queries: lengths of rows, then means, squares and tails of columns.
+- ``lengths``: units and clipping norms from lengths. ``moments``: moments of columns, and declared facts about them.
 - ``column_laws``: a posterior over marginal laws for each column, and draws from it.
 - ``rows``: the belief: a number of rows, and correlated draws that represent them.
 - ``rounds``: a round: a query for an information matrix, one for a score, and a step to the next parameter.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.inference.core.model import Array64
-from app.inference.methods.one_belief.column_laws import Columns, draw_columns, laws
+from app.inference.methods.surrogate.column_laws import Columns, draw_columns, laws
 from support.surrogate_tables import compute_tail_sums
 
 COUNT = 40_000

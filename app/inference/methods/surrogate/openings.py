@@ -11,16 +11,16 @@ import numpy as np
 
 from app.inference.core.model import Array64
 from app.inference.core.query import Oracle, Query
-from app.inference.methods.one_belief.column_laws import Columns, draw_columns, winsorised_means
-from app.inference.methods.one_belief.frame import frame_at
-from app.inference.methods.one_belief.lengths import Lengths, choose_clip, choose_scale
-from app.inference.methods.one_belief.linear_algebra import invert
-from app.inference.methods.one_belief.moments import Moments, choose_centre, round_to_grid
-from app.inference.methods.one_belief.regression import Score, find_mode
-from app.inference.methods.one_belief.rows import Rows, colour, draw_noise
-from app.inference.methods.one_belief.schedule import Schedule
-from app.inference.methods.one_belief.state import Opening, Search, Setup
-from app.inference.methods.one_belief.tuning import TUNING
+from app.inference.methods.surrogate.column_laws import Columns, draw_columns, winsorised_means
+from app.inference.methods.surrogate.frame import frame_at
+from app.inference.methods.surrogate.lengths import Lengths, choose_clip, choose_scale
+from app.inference.methods.surrogate.linear_algebra import invert
+from app.inference.methods.surrogate.moments import Moments, choose_centre, round_to_grid
+from app.inference.methods.surrogate.regression import Score, find_mode
+from app.inference.methods.surrogate.rows import Rows, colour, draw_noise
+from app.inference.methods.surrogate.schedule import Schedule
+from app.inference.methods.surrogate.state import Opening, Search, Setup
+from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.models.location_scale import UnknownScale
 from app.inference.private_zone.queries import LengthHistogram, MeanSum, MomentSum, TailSum
 from app.inference.private_zone.queries.tails import LEAST_DEVIATION, MOST_DEVIATION

@@ -12,15 +12,15 @@ from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
 from app.inference.core.problems import make_problem
 from app.inference.core.query import Oracle
 from app.inference.core.release import Pseudocoreset
-from app.inference.methods.one_belief import planning
-from app.inference.methods.one_belief.openings import open_next
-from app.inference.methods.one_belief.planning import RATE, ROUNDS, VERSION
-from app.inference.methods.one_belief.release import finish, release
-from app.inference.methods.one_belief.rounds import ask_excess, ask_matrix, ask_residuals, ask_score
-from app.inference.methods.one_belief.schedule import Ask
-from app.inference.methods.one_belief.state import Opening, Result, Search, Setup, State
 from app.inference.methods.private import check_parameters
 from app.inference.methods.requests import check_size
+from app.inference.methods.surrogate import planning
+from app.inference.methods.surrogate.openings import open_next
+from app.inference.methods.surrogate.planning import RATE, ROUNDS, VERSION
+from app.inference.methods.surrogate.release import finish, release
+from app.inference.methods.surrogate.rounds import ask_excess, ask_matrix, ask_residuals, ask_score
+from app.inference.methods.surrogate.schedule import Ask
+from app.inference.methods.surrogate.state import Opening, Result, Search, Setup, State
 from app.inference.private_zone.mechanisms import GRID_BITS
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from app.inference.core.model import Array64
-from app.inference.methods.one_belief.metrics import lewis_metric, squared_lengths
-from app.inference.methods.one_belief.openings import leave_reference
-from app.inference.methods.one_belief.rows import colour
+from app.inference.methods.surrogate.metrics import lewis_metric, squared_lengths
+from app.inference.methods.surrogate.openings import leave_reference
+from app.inference.methods.surrogate.rows import colour
 
 
 def _factors(seed: int) -> Array64:

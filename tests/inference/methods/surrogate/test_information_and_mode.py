@@ -7,15 +7,15 @@ import pytest
 from scipy.optimize import root
 
 from app.inference.core.model import Array32, Array64
-from app.inference.methods.one_belief.frame import Frame, frame_at
-from app.inference.methods.one_belief.information import Filter, correct, design_matrix
-from app.inference.methods.one_belief.linear_algebra import factorise, invert, raise_to
-from app.inference.methods.one_belief.regression import Score, find_mode, shrink
-from app.inference.methods.one_belief.release import compute_drift
-from app.inference.methods.one_belief.response import bound_scores, limit_mistakes, respond
-from app.inference.methods.one_belief.rows import Rows, draw_noise
-from app.inference.methods.one_belief.score_design import design_score
-from app.inference.methods.one_belief.tuning import TUNING
+from app.inference.methods.surrogate.frame import Frame, frame_at
+from app.inference.methods.surrogate.information import Filter, correct, design_matrix
+from app.inference.methods.surrogate.linear_algebra import factorise, invert, raise_to
+from app.inference.methods.surrogate.regression import Score, find_mode, shrink
+from app.inference.methods.surrogate.release import compute_drift
+from app.inference.methods.surrogate.response import bound_scores, limit_mistakes, respond
+from app.inference.methods.surrogate.rows import Rows, draw_noise
+from app.inference.methods.surrogate.score_design import design_score
+from app.inference.methods.surrogate.tuning import TUNING
 from support.surrogate_tables import Case
 
 COUNT = 5000.0

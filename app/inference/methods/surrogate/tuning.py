@@ -10,7 +10,7 @@ class Tuning:
 
     All were chosen on development tables (small seeds of :mod:`benchmarks.tables`). Nats are units of KL divergence
     from the full posterior. A share is a query's part of the precision of one Gaussian mechanism that spends the whole
-    budget (:mod:`app.inference.methods.one_belief.schedule`). D is the number of parameters, n the number of rows.
+    budget (:mod:`app.inference.methods.surrogate.schedule`). D is the number of parameters, n the number of rows.
     """
 
     # Budget.

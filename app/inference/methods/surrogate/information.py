@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.inference.core.model import Array64
-from app.inference.methods.one_belief.frame import Frame
-from app.inference.methods.one_belief.linear_algebra import factorise, invert, symmetric
-from app.inference.methods.one_belief.metrics import lewis_metric, squared_lengths
-from app.inference.methods.one_belief.rows import Rows
-from app.inference.methods.one_belief.tuning import TUNING
+from app.inference.methods.surrogate.frame import Frame
+from app.inference.methods.surrogate.linear_algebra import factorise, invert, symmetric
+from app.inference.methods.surrogate.metrics import lewis_metric, squared_lengths
+from app.inference.methods.surrogate.rows import Rows
+from app.inference.methods.surrogate.tuning import TUNING
 
 
 @dataclass(frozen=True, slots=True, eq=False)

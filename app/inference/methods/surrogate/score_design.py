@@ -11,12 +11,12 @@ import numpy as np
 
 from app.inference.core.model import Array64
 from app.inference.core.priors import Prior
-from app.inference.methods.one_belief.frame import Frame
-from app.inference.methods.one_belief.linear_algebra import factorise, invert
-from app.inference.methods.one_belief.metrics import lewis_metric, squared_lengths
-from app.inference.methods.one_belief.response import Response
-from app.inference.methods.one_belief.rows import Rows
-from app.inference.methods.one_belief.tuning import TUNING
+from app.inference.methods.surrogate.frame import Frame
+from app.inference.methods.surrogate.linear_algebra import factorise, invert
+from app.inference.methods.surrogate.metrics import lewis_metric, squared_lengths
+from app.inference.methods.surrogate.response import Response
+from app.inference.methods.surrogate.rows import Rows
+from app.inference.methods.surrogate.tuning import TUNING
 
 _JITTER = 1e-6
 """Added to the draws' information before it is inverted, where its scale is 1."""

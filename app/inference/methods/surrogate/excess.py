@@ -16,9 +16,9 @@ from typing import Final
 import numpy as np
 
 from app.inference.core.model import Array64
-from app.inference.methods.one_belief.linear_algebra import invert
-from app.inference.methods.one_belief.rows import Rows
-from app.inference.methods.one_belief.tuning import TUNING
+from app.inference.methods.surrogate.linear_algebra import invert
+from app.inference.methods.surrogate.rows import Rows
+from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.models.residuals import require_residuals
 from app.inference.private_zone.queries.residuals import EDGES, ExcessSum
 

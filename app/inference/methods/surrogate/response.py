@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.inference.core.model import Array32, Array64, Model
-from app.inference.methods.one_belief.frame import Frame
-from app.inference.methods.one_belief.linear_algebra import invert
-from app.inference.methods.one_belief.rows import Rows
-from app.inference.methods.one_belief.tuning import TUNING
+from app.inference.methods.surrogate.frame import Frame
+from app.inference.methods.surrogate.linear_algebra import invert
+from app.inference.methods.surrogate.rows import Rows
+from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.models.residuals import require_residuals
 
 _LEAST, _MOST, _STEPS = 0.02, 6000.0, 36

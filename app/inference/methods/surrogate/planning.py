@@ -13,12 +13,12 @@ from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Parameter
 from app.inference.core.plan import MechanismPlan, PlannedQuery, PlanRequest
 from app.inference.core.problems import Problem
-from app.inference.methods.one_belief.moments import read_declared
-from app.inference.methods.one_belief.openings import lengths_query, moments_query, tails_query
-from app.inference.methods.one_belief.schedule import Ask, Regime, Schedule
-from app.inference.methods.one_belief.state import Opening, Setup
-from app.inference.methods.one_belief.tuning import TUNING
 from app.inference.methods.private import NOISE, make_sampled_event, warn_of_size
+from app.inference.methods.surrogate.moments import read_declared
+from app.inference.methods.surrogate.openings import lengths_query, moments_query, tails_query
+from app.inference.methods.surrogate.schedule import Ask, Regime, Schedule
+from app.inference.methods.surrogate.state import Opening, Setup
+from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.models.residuals import UnboundedTargets
 from app.inference.private_zone.mechanisms import GRID_BITS, MAX_SCALE
 from app.inference.private_zone.queries import (

@@ -6,13 +6,13 @@ from app.inference.core.design import Design
 from app.inference.core.model import Array64, Model
 from app.inference.core.priors import Prior
 from app.inference.fitting.fit import Fitted
-from app.inference.methods.one_belief.excess import Excess, Residuals
-from app.inference.methods.one_belief.information import Filter
-from app.inference.methods.one_belief.lengths import Lengths
-from app.inference.methods.one_belief.moments import Declared, Moments, Population
-from app.inference.methods.one_belief.regression import Mode, Score
-from app.inference.methods.one_belief.rows import Rows
-from app.inference.methods.one_belief.schedule import Schedule
+from app.inference.methods.surrogate.excess import Excess, Residuals
+from app.inference.methods.surrogate.information import Filter
+from app.inference.methods.surrogate.lengths import Lengths
+from app.inference.methods.surrogate.moments import Declared, Moments, Population
+from app.inference.methods.surrogate.regression import Mode, Score
+from app.inference.methods.surrogate.rows import Rows
+from app.inference.methods.surrogate.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)

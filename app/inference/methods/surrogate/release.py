@@ -15,11 +15,11 @@ from app.inference.core.priors import Prior
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade, Pseudocoreset, judge
 from app.inference.fitting.fit import fit_points
-from app.inference.methods.one_belief.frame import Frame, frame_at
-from app.inference.methods.one_belief.linear_algebra import invert, symmetric, whiten
-from app.inference.methods.one_belief.rows import Rows
-from app.inference.methods.one_belief.state import Result, Search
-from app.inference.methods.one_belief.tuning import TUNING
+from app.inference.methods.surrogate.frame import Frame, frame_at
+from app.inference.methods.surrogate.linear_algebra import invert, symmetric, whiten
+from app.inference.methods.surrogate.rows import Rows
+from app.inference.methods.surrogate.state import Result, Search
+from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.post.diagnostics import round_by_parameter, round_stated
 from app.inference.post.doubt import state_doubt
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from app.inference.core.model import Array64
-from app.inference.methods.one_belief.excess import Excess
-from app.inference.methods.one_belief.frame import frame_at
-from app.inference.methods.one_belief.linear_algebra import invert
-from app.inference.methods.one_belief.response import respond
-from app.inference.methods.one_belief.rows import Rows
-from app.inference.methods.one_belief.score_design import design_score
+from app.inference.methods.surrogate.excess import Excess
+from app.inference.methods.surrogate.frame import frame_at
+from app.inference.methods.surrogate.linear_algebra import invert
+from app.inference.methods.surrogate.response import respond
+from app.inference.methods.surrogate.rows import Rows
+from app.inference.methods.surrogate.score_design import design_score
 from app.inference.private_zone.queries import ExcessSum
 from support.surrogate_tables import Case, Drawn, build, compute_losses
 

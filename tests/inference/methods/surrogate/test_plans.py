@@ -9,7 +9,7 @@ import pytest
 from app.errors import InvalidRequest
 from app.inference.core import plan_json
 from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
-from app.inference.methods.one_belief.planning import OtherVersion
+from app.inference.methods.surrogate.planning import OtherVersion
 from app.inference.registry import find_method, find_private_method
 from app.privacy.events import GaussianEvent, flatten
 from support.surrogate_tables import FAMILIES, METHOD, Case

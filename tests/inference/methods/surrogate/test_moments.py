@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.inference.core.model import Array64
-from app.inference.methods.one_belief.moments import Declared, Moments, Population, choose_centre
+from app.inference.methods.surrogate.moments import Declared, Moments, Population, choose_centre
 from app.inference.private_zone.queries.moments import CENTRE_GRID
 
 RNG = np.random.default_rng(4)

@@ -14,7 +14,7 @@ from enum import Enum
 import numpy as np
 
 from app.inference.core.model import Array64
-from app.inference.methods.one_belief.tuning import TUNING
+from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.private_zone.mechanisms import MAX_SCALE
 
 

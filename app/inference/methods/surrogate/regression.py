@@ -22,11 +22,11 @@ import numpy as np
 
 from app.inference.core.model import Array32, Array64
 from app.inference.core.priors import Prior
-from app.inference.methods.one_belief.excess import Excess
-from app.inference.methods.one_belief.frame import Frame
-from app.inference.methods.one_belief.linear_algebra import invert, symmetric
-from app.inference.methods.one_belief.rows import Rows
-from app.inference.methods.one_belief.tuning import TUNING
+from app.inference.methods.surrogate.excess import Excess
+from app.inference.methods.surrogate.frame import Frame
+from app.inference.methods.surrogate.linear_algebra import invert, symmetric
+from app.inference.methods.surrogate.rows import Rows
+from app.inference.methods.surrogate.tuning import TUNING
 
 _LEAST_PRECISION = 1e-12
 """Least eigenvalue of the prior's precision, in posterior precisions."""

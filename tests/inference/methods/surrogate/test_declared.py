@@ -9,7 +9,7 @@ from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import ModelSpec
 from app.inference.core.problems import make_problem
 from app.inference.core.row_source import PRESENT
-from app.inference.methods.one_belief.moments import Declared, read_declared
+from app.inference.methods.surrogate.moments import Declared, read_declared
 
 COLUMNS = (
     Column("age", "real", 18.0, 90.0),

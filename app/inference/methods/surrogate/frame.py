@@ -10,9 +10,9 @@ import numpy as np
 
 from app.inference.core.model import Array64
 from app.inference.core.priors import Prior
-from app.inference.methods.one_belief.linear_algebra import factorise, solve_lower, whiten
-from app.inference.methods.one_belief.rows import Rows
-from app.inference.methods.one_belief.tuning import TUNING
+from app.inference.methods.surrogate.linear_algebra import factorise, solve_lower, whiten
+from app.inference.methods.surrogate.rows import Rows
+from app.inference.methods.surrogate.tuning import TUNING
 
 _LEAST, _MOST = 0.02, 50.0
 """Least and largest correction of squared lengths."""
