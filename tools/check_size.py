@@ -1,6 +1,6 @@
 """Checks the size of the default method's engine: modules, lines, and numbers that somebody chose.
 
-``python tools/check_size.py`` prints the size beside the limits, and fails beyond them. A smaller engine lowers the
+``python tools/check_size.py`` prints the size and its limits, and fails above them. A smaller engine lowers the
 limits. A larger one needs a reason: a gain on tables it was not made for.
 """
 
