@@ -116,7 +116,7 @@ class Rows:
 
     @property
     def has_constant_curvature(self) -> bool:
-        """Whether a row's information on the coefficients does not depend on them, and has an intercept."""
+        """Whether all coefficients give a row the same information; only with an intercept."""
         if not self.intercept or self.model.predictors != 1 or self.draws.shape[1] < 2:
             return False
         near, far = self.curvature(np.array([0.0, 1.0]))
