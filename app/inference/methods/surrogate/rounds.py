@@ -54,7 +54,7 @@ def ask_matrix(_rng: np.random.Generator, search: Search, oracle: Oracle, turn: 
 
 
 def _recolour(search: Search) -> Search:
-    """Move the draws to the second moments of the believed information.
+    """Move the draws to the second moments of the information.
 
     All rows have the same curvature v: at zero, or in a linear model. So the coefficients' information is v times the
     second moments of the rows: their number, means and covariance.
