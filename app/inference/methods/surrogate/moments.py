@@ -41,7 +41,7 @@ class Declared:
         return np.asarray(same & ~np.eye(len(self.group), dtype=np.bool_))
 
     def limit_shares(self, shares: Array64) -> Array64:
-        """Limit indicators' shares ``(k,)`` to [0, 1], and to a sum of 1 in each category."""
+        """Limit indicators' shares ``(k,)`` to [0, 1], their sum in a category to 1."""
         limited = np.where(self.indicators, np.clip(shares, 0.0, 1.0), shares)
         for number in np.unique(self.group[self.indicators]):
             members = self.group == number
