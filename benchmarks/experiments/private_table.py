@@ -18,7 +18,7 @@ METHOD, SIZE, SEEDS = "dp-psvi-surrogate", 100, 20
 EPSILONS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 _NONE: Final = math.nan
 AT_MOST: Final = {
-    "synth100k": (180, 65, 20, 5, 1.6),
+    "synth100k": (250, 75, 22, 5, 1.8),
     "adult10": (280, 100, 40, 6.5, 2.5),
     "bnd15": (_NONE, 60, 25, _NONE, 5),
     "bnd40": (_NONE, 240, 85, _NONE, 5),

@@ -1,6 +1,6 @@
 """Moments of single columns, from noised sums and declared facts.
 
-Declarations are certain. An indicator is its own square. Two indicators of a category exclude each other, so their
+Declarations are certain. Indicators equal their squares. Two indicators of a category exclude each other, so their
 product is 0. The square of a column of -1 and 1 is 1. These facts hold for clipped rows, too, and cost nothing.
 """
 
