@@ -30,7 +30,7 @@ EXAMPLE_RELEASE: dict[str, Any] = {
         {"name": "intercept", "transform": {"kind": "constant", "value": 1}},
     ],
     "reliability": {"grade": "calibrated", "reasons": []},
-    "diagnostics": {"trusted": True, "fit_kl": 0.0004, "noise_kl": 1.21, "last_move": 0.94, "rounds": 12},
+    "diagnostics": {"trusted": True, "fit_kl": 0.0004, "noise_kl": 1.21, "mean_square_residual": 0.94, "rounds": 12},
     "cost": {"epsilon": 0.5, "delta": 1e-6},
     "created_at": "2030-01-31T12:00:00Z",
     "certificate": EXAMPLE_CERTIFICATE,

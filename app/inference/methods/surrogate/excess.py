@@ -43,7 +43,7 @@ _UNLIKELY: Final = 0.03
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Residuals:
+class ResidualCounts:
     """A noised histogram of residuals, with the model's prediction.
 
     ``counts`` ``(2, B)`` are the numbers of negative and positive residuals in each bin. ``noise`` is the standard
@@ -131,7 +131,9 @@ def foretell(rng: np.random.Generator, rows: Rows, theta: Array64) -> Array64:
     return np.concatenate(simulated)
 
 
-def choose_cut(residuals: Residuals, *, count: float, size: int, sigma: float, asked: float, squares: bool) -> float:
+def choose_cut(
+    residuals: ResidualCounts, *, count: float, size: int, sigma: float, asked: float, squares: bool
+) -> float:
     """Choose the cut with the least expected logarithm of the loss.
 
     Candidates are the edges of bins and the largest residual. A loss by hidden residuals is unlikely, and large for any
@@ -168,20 +170,20 @@ def choose_cut(residuals: Residuals, *, count: float, size: int, sigma: float, a
     return float(candidates[int(np.argmin(losses))])
 
 
-def excess_bound(residuals: Residuals, cut: float, *, squares: bool) -> float:
-    """Compute the clipping norm of a row's excess: that of a residual one bin beyond :attr:`Residuals.reach`.
+def excess_bound(residuals: ResidualCounts, cut: float, *, squares: bool) -> float:
+    """Compute the clipping norm of a row's excess: that of a residual one bin beyond :attr:`ResidualCounts.reach`.
 
     The norm is over the two sums of a, and the weighted sum of b if there are ``squares``.
     """
     return float(np.sqrt(2 + int(squares)) * (_find_far(residuals, cut) - cut))
 
 
-def square_weight(residuals: Residuals, cut: float) -> float:
+def square_weight(residuals: ResidualCounts, cut: float) -> float:
     """Compute the weight of b: it then equals a at the furthest residual."""
     return 1 / (_find_far(residuals, cut) + cut)
 
 
-def _find_far(residuals: Residuals, cut: float) -> float:
+def _find_far(residuals: ResidualCounts, cut: float) -> float:
     """The residual, in deviations, up to which the excess is not clipped; above ``cut``."""
     return float(min(max(residuals.reach, cut) * _NEXT, max(residuals.largest, cut * 1.01)))
 
@@ -233,7 +235,7 @@ class Excess:
         return back @ (self.sums if rows.noise is None else self.sums - self.usual), covariance
 
 
-def combine(query: ExcessSum, answers: tuple[Array64, ...], noise: float, residuals: Residuals) -> Excess:
+def combine(query: ExcessSum, answers: tuple[Array64, ...], noise: float, residuals: ResidualCounts) -> Excess:
     """Combine answers and the histogram to an estimate of the excess.
 
     The mean of the answers and the histogram's sums are weighted by their precisions; the histogram has no sum of ``a

@@ -189,11 +189,16 @@ def describe_clipping(setup: Setup) -> str:
     """
     sums = "Means and moments" if setup.schedule.means_share else "Moments"
     matrices = " Information matrices and scores:" if setup.schedule.asks_matrices else " Scores:"
+    residuals = (
+        " Residuals are cut where a noised histogram of them, of C = 1, has the least expected loss. For sums of the "
+        "excess beyond the cut, C is that of the furthest residual in the histogram."
+    )
     return (
         "Version 2. Each unit's contribution to a query is clipped to norm C (L2 norm; for matrices, Frobenius norm), "
         f"divided by C/2^{GRID_BITS} and rounded to integers whose squares sum to at most 2^{2 * GRID_BITS}. Lengths: "
         f"C = 1. {sums}: C is about twice a noised root mean square length.{matrices} metric and C minimise the "
         "expected loss, which is computed from earlier noised answers. The weights of scores do not depend on targets."
+        f"{residuals if setup.schedule.unbounded else ''}"
     )
 
 

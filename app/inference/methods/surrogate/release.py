@@ -145,7 +145,7 @@ def _diagnose(result: Result, doubt: _Doubt, *, trusted: bool) -> dict[str, Any]
         "trusted": trusted,
         "fit_kl": round_stated(points.kl),
         "noise_kl": round_stated(doubt.nats),
-        "last_move": round_stated(mode.surprise),
+        "mean_square_residual": round_stated(mode.surprise),
         "noise_in_posterior_sds": round_by_parameter(setup.model, setup.design, moved),
         "represents_every_direction": setup.size >= setup.model.smallest_exact,
         "knows_correlations": setup.schedule.asks_matrices,

@@ -11,7 +11,7 @@ import numpy as np
 from app.inference.core.model import Array32, Array64
 from app.inference.core.query import Oracle, Query
 from app.inference.methods.surrogate.excess import (
-    Residuals,
+    ResidualCounts,
     choose_cut,
     combine,
     excess_bound,
@@ -143,7 +143,7 @@ def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _tur
     counts = ask(oracle, query, schedule, share, 1.0).reshape(2, -1)
     foretold = foretell(rng, search.rows, search.theta)
     largest = require_residuals(model).largest_residual(search.theta)
-    residuals = Residuals(counts, schedule.noise_of(share, 1.0), largest, foretold, search.rows.count)
+    residuals = ResidualCounts(counts, schedule.noise_of(share, 1.0), largest, foretold, search.rows.count)
     cut = choose_cut(
         residuals,
         count=search.rows.count,

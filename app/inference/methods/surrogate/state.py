@@ -6,7 +6,7 @@ from app.inference.core.design import Design
 from app.inference.core.model import Array64, Model
 from app.inference.core.priors import Prior
 from app.inference.fitting.fit import Fitted
-from app.inference.methods.surrogate.excess import Excess, Residuals
+from app.inference.methods.surrogate.excess import Excess, ResidualCounts
 from app.inference.methods.surrogate.information import Filter
 from app.inference.methods.surrogate.lengths import Lengths
 from app.inference.methods.surrogate.moments import Declared, Moments, Population
@@ -92,7 +92,7 @@ class Search:
     scores: tuple[Score, ...] = ()
     mode: Mode | None = None
     step: Array64 | None = None
-    residuals: Residuals | None = None
+    residuals: ResidualCounts | None = None
     cut: float | None = None
     excess: Excess | None = None
 
