@@ -89,8 +89,8 @@ class Columns:
 
     ``mean``, ``deviation`` and the ``least`` value describe a column; the largest value is 1. ``error`` is the standard
     deviation of the noise in its variance. ``group`` numbers the categorical column of a declared indicator; -1: none.
-    ``tails`` ``(3, k)`` are noised winsorised means (:func:`winsorised_means`), and ``tails_noise`` ``(3,)`` is their
-    noise. Both are None if they were not asked for.
+    ``tails`` ``(3, k)`` are noised winsorised means (:func:`compute_winsorised_means`), and ``tails_noise`` ``(3,)`` is
+    their noise. Both are None if they were not asked for.
     """
 
     mean: Array64
@@ -102,7 +102,7 @@ class Columns:
     tails_noise: Array64 | None = None
 
 
-def winsorised_means(sums: Array64, count: float) -> Array64:
+def compute_winsorised_means(sums: Array64, count: float) -> Array64:
     """Convert winsorised sums over ``count`` rows to the means of :attr:`Laws.told`.
 
     ``sums`` are the answer ``(3, k)`` of :class:`TailSum`, or its noise ``(3, 1)``. The result has the same shape.

@@ -48,19 +48,19 @@ class ResidualCounts:
 
     ``counts`` ``(2, B)`` are the numbers of negative and positive residuals in each bin. ``noise`` is the standard
     deviation of the noise in each count. ``largest`` is the largest residual that declared bounds allow, in deviations.
-    ``foretold`` ``(K,)`` are simulated residuals of targets that follow the model. ``count`` is the number of rows.
+    ``simulated`` ``(K,)`` are simulated residuals of targets that follow the model. ``count`` is the number of rows.
     """
 
     counts: Array64
     noise: float
     largest: float
-    foretold: Array64
+    simulated: Array64
     count: float
 
     def expect(self, cut: float) -> Array64:
         """Predict the sums ``(2,)`` of a and of b beyond ``cut`` by the model."""
-        inside = np.clip(self.foretold, -cut, cut)
-        parts = np.array([self.foretold - inside, self.foretold**2 - inside**2])
+        inside = np.clip(self.simulated, -cut, cut)
+        parts = np.array([self.simulated - inside, self.simulated**2 - inside**2])
         return np.asarray(self.count * parts.mean(axis=1))
 
     @property
@@ -83,7 +83,7 @@ class ResidualCounts:
         last = self._last
         return float(min(EDGES[0] if last < 0 else EDGES[last] * _NEXT, self.largest))
 
-    def excess(self, cut: float) -> "Told":
+    def excess(self, cut: float) -> "ShownExcess":
         """Estimate the excess beyond ``cut``.
 
         Residuals count as the middles of their bins. Bins beyond :attr:`reach` count as empty, but noise may hide
@@ -96,7 +96,7 @@ class ResidualCounts:
         parts, signs = np.array([beyond, square]), np.array([[-1.0], [1.0]])
         seen = np.where(within, self.counts, 0)
         hidden = np.where(within, 0, _HIDDEN * self.noise * (self.reach / EDGES) ** _DECAY)
-        return Told(
+        return ShownExcess(
             sums=np.array([np.sum(signs * seen * beyond), np.sum(seen * square)]),
             noise=np.square(parts) @ np.where(within, 2 * self.noise**2, 0),
             hidden=np.square(parts) @ hidden**2,
@@ -105,7 +105,7 @@ class ResidualCounts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class ShownExcess:
     """The excess that a histogram shows: ``sums`` of a and of b, ``(2,)``, and their variances.
 
     ``noise`` ``(2,)`` is the variance by noise in the bins within reach. ``hidden`` ``(2,)`` is the variance by
@@ -118,7 +118,7 @@ class Told:
     spread: float
 
 
-def foretell(rng: np.random.Generator, rows: Rows, theta: Array64) -> Array64:
+def simulate_residuals(rng: np.random.Generator, rows: Rows, theta: Array64) -> Array64:
     """Simulate standardised residuals ``(K,)`` of targets that follow the model at ``theta`` ``(D,)``.
 
     Raises:
@@ -158,9 +158,9 @@ def choose_cut(
         if squares:
             clip += max(cut**2, 1.0) / np.sqrt(2 * count)
         noise = 0.5 * (sigma * clip) ** 2 * size
-        bound = excess_bound(residuals, cut, squares=squares)
+        bound = compute_excess_bound(residuals, cut, squares=squares)
         shown = residuals.excess(cut)
-        by_sum = (asked * bound * np.array([1.0, 1 / square_weight(residuals, cut)])) ** 2
+        by_sum = (asked * bound * np.array([1.0, 1 / compute_square_weight(residuals, cut)])) ** 2
         unusual = np.maximum((shown.sums - residuals.expect(cut)) ** 2 - shown.noise, 0.25 * shown.noise)
         left = np.minimum(by_sum, unusual)
         each = 0.5 * np.array([2 / count, 1 / (2 * count) if squares else 0.0])
@@ -170,7 +170,7 @@ def choose_cut(
     return float(candidates[int(np.argmin(losses))])
 
 
-def excess_bound(residuals: ResidualCounts, cut: float, *, squares: bool) -> float:
+def compute_excess_bound(residuals: ResidualCounts, cut: float, *, squares: bool) -> float:
     """Compute the clipping norm of a row's excess: that of a residual one bin beyond :attr:`ResidualCounts.reach`.
 
     The norm is over the two sums of a, and the weighted sum of b if there are ``squares``.
@@ -178,7 +178,7 @@ def excess_bound(residuals: ResidualCounts, cut: float, *, squares: bool) -> flo
     return float(np.sqrt(2 + int(squares)) * (_find_far(residuals, cut) - cut))
 
 
-def square_weight(residuals: ResidualCounts, cut: float) -> float:
+def compute_square_weight(residuals: ResidualCounts, cut: float) -> float:
     """Compute the weight of b: it then equals a at the furthest residual."""
     return 1 / (_find_far(residuals, cut) + cut)
 

@@ -52,7 +52,7 @@ class Frame:
         return np.asarray(self.white * shortening[:, :, None])
 
 
-def frame_at(rows: Rows, theta: Array64, information: Array64, prior: Prior) -> Frame:
+def make_frame(rows: Rows, theta: Array64, information: Array64, prior: Prior) -> Frame:
     """Make the frame at ``theta``.
 
     Args:

@@ -11,7 +11,7 @@ import numpy as np
 from app.inference.core.model import Array64
 from app.inference.methods.surrogate.frame import Frame
 from app.inference.methods.surrogate.linear_algebra import factorise, invert, symmetric
-from app.inference.methods.surrogate.metrics import lewis_metric, squared_lengths
+from app.inference.methods.surrogate.metrics import compute_lewis_metric, compute_squared_lengths
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.tuning import TUNING
 
@@ -48,8 +48,8 @@ def design_matrix(rows: Rows, frame: Frame, sigma: float, rounds: int, *, per_un
     far = (frame.white.reshape(-1, size) @ (frame.own.T @ frame.forth.T)).reshape(frame.white.shape)
     full, (least, most, number) = rows.gram(frame.white), TUNING.matrix_bounds
     for power in TUNING.matrix_powers:
-        metric = lewis_metric(far, power)
-        lengths = squared_lengths(far, metric) * per_unit
+        metric = compute_lewis_metric(far, power)
+        lengths = compute_squared_lengths(far, metric) * per_unit
         # The squared error by noise of standard deviation 1 in each entry of the metric's coordinates, times two.
         spread = np.trace(metric) ** 2 + np.sum(metric**2)
         widest = max(most, float(lengths.max()) * rows.count / (size * per_unit))

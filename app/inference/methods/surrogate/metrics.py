@@ -16,7 +16,7 @@ _RIDGE = 1e-3
 """Part of the mean eigenvalue that is added to each eigenvalue, so that the metric is invertible."""
 
 
-def lewis_metric(factors: Array64, power: float) -> Array64:
+def compute_lewis_metric(factors: Array64, power: float) -> Array64:
     """Compute the Gram matrix ``(D, D)`` with Lewis weights, of trace D.
 
     Lewis weights solve a fixed-point equation: the metric is ``sum_m l_m^(power - 2) F_m' F_m`` with lengths ``l_m`` in
@@ -32,7 +32,7 @@ def lewis_metric(factors: Array64, power: float) -> Array64:
     metric, weights = np.eye(size), np.ones(count)
     for _ in range(_SWEEPS if power > 2 else 1):
         if power > 2:
-            lengths = np.maximum(squared_lengths(factors, metric), 1e-12)
+            lengths = np.maximum(compute_squared_lengths(factors, metric), 1e-12)
             # The exponents of old and new weights sum to 1 on average: the plain fixed point diverges from order 4 on.
             weights = weights ** (1 - 2 / power) * (lengths / lengths.mean()) ** (1 - 2 / power)
         metric = (flat * np.repeat(weights, factors.shape[1])[:, None]).T @ flat / count
@@ -41,7 +41,7 @@ def lewis_metric(factors: Array64, power: float) -> Array64:
     return metric
 
 
-def squared_lengths(factors: Array64, metric: Array64) -> Array64:
+def compute_squared_lengths(factors: Array64, metric: Array64) -> Array64:
     """Compute ``sum_r f_r' metric^-1 f_r`` for each row, ``(M,)``.
 
     ``factors`` are ``(M, r, D)``, ``metric`` is ``(D, D)`` and invertible.

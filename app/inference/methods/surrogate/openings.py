@@ -11,8 +11,8 @@ import numpy as np
 
 from app.inference.core.model import Array64
 from app.inference.core.query import Oracle, Query
-from app.inference.methods.surrogate.column_laws import Columns, draw_columns, winsorised_means
-from app.inference.methods.surrogate.frame import frame_at
+from app.inference.methods.surrogate.column_laws import Columns, compute_winsorised_means, draw_columns
+from app.inference.methods.surrogate.frame import make_frame
 from app.inference.methods.surrogate.lengths import Lengths, choose_clip, choose_scale
 from app.inference.methods.surrogate.linear_algebra import invert
 from app.inference.methods.surrogate.moments import Moments, choose_centre, round_to_grid
@@ -54,7 +54,7 @@ def ask(oracle: Oracle, query: Query, schedule: Schedule, share: float, most: fl
     return np.asarray(np.clip(answer, -bound, bound) / schedule.rate)
 
 
-def lengths_query(setup: Setup, opening: Opening) -> LengthHistogram:
+def make_lengths_query(setup: Setup, opening: Opening) -> LengthHistogram:
     """Make the next histogram of lengths.
 
     The first is of rows. The second is of rows around their means, or of the contributions to the sum of moments if
@@ -69,13 +69,13 @@ def lengths_query(setup: Setup, opening: Opening) -> LengthHistogram:
     return LengthHistogram(scale, width, intercept=intercept, largest=most, squares=squares, centre=opening.centre)
 
 
-def moments_query(opening: Opening, kind: type[MomentSum]) -> MomentSum:
+def make_moments_query(opening: Opening, kind: type[MomentSum]) -> MomentSum:
     """Make the query for means, or for means and squares."""
     design = opening.setup.design
     return kind(opening.scale, design.width, intercept=design.intercept, clip=opening.clip, centre=opening.centre)
 
 
-def tails_query(setup: Setup, mean: Array64, deviation: Array64) -> TailSum:
+def make_tails_query(setup: Setup, mean: Array64, deviation: Array64) -> TailSum:
     """Make the query for tails of columns; their ``mean`` and ``deviation`` are ``(k,)``."""
     clip = float(max(_OF_NORMAL_ROWS * np.sqrt(setup.features), 1.5))
     within = np.clip(deviation, LEAST_DEVIATION, MOST_DEVIATION)
@@ -96,7 +96,7 @@ def open_next(rng: np.random.Generator, opening: Opening, oracle: Oracle) -> Ope
 
 
 def _ask_histogram(opening: Opening, oracle: Oracle) -> Lengths:
-    schedule, query = opening.setup.schedule, lengths_query(opening.setup, opening)
+    schedule, query = opening.setup.schedule, make_lengths_query(opening.setup, opening)
     counts = ask(oracle, query, schedule, schedule.lengths_share, 1.0)
     return Lengths(counts, query.largest, schedule.noise_of(schedule.lengths_share, 1.0))
 
@@ -110,7 +110,7 @@ def _ask_lengths(opening: Opening, oracle: Oracle) -> Opening:
 
 
 def _ask_means(opening: Opening, oracle: Oracle) -> Opening:
-    schedule, query = opening.setup.schedule, moments_query(opening, MeanSum)
+    schedule, query = opening.setup.schedule, make_moments_query(opening, MeanSum)
     answer = ask(oracle, query, schedule, schedule.means_share, query.clip)
     noise = schedule.noise_of(schedule.means_share, query.clip)
     return replace(opening, centre=choose_centre(answer, opening.scale, noise))
@@ -137,7 +137,7 @@ def _ask_squares(opening: Opening, oracle: Oracle) -> Opening:
 
 def _ask_moments(opening: Opening, oracle: Oracle) -> Opening:
     setup, schedule = opening.setup, opening.setup.schedule
-    query = moments_query(opening, MomentSum)
+    query = make_moments_query(opening, MomentSum)
     answer = ask(oracle, query, schedule, schedule.moments_share, query.clip)
     noise = schedule.noise_of(schedule.moments_share, query.clip)
     moments = Moments(answer, opening.scale, noise, setup.known, opening.centre)
@@ -148,14 +148,14 @@ def _ask_moments(opening: Opening, oracle: Oracle) -> Opening:
 def _ask_tails(rng: np.random.Generator, opening: Opening, oracle: Oracle) -> Search:
     setup, schedule, population = opening.setup, opening.setup.schedule, opening.population
     assert population is not None
-    query = tails_query(setup, population.mean, np.sqrt(population.covariance.diagonal()))
+    query = make_tails_query(setup, population.mean, np.sqrt(population.covariance.diagonal()))
     answer = ask(oracle, query, schedule, schedule.tails_share, query.clip)
     noise = np.full((3, 1), schedule.noise_of(schedule.tails_share, query.clip))
     return begin(
         rng,
         opening,
-        winsorised_means(answer, population.count),
-        winsorised_means(noise, population.count)[:, 0],
+        compute_winsorised_means(answer, population.count),
+        compute_winsorised_means(noise, population.count)[:, 0],
     )
 
 
@@ -223,7 +223,7 @@ def _begin_at_means(search: Search, moments: Moments) -> Search:
     gain = 1 / (1 + variance / _UNIFORM)
     noise = gain * variance * all_rows @ all_rows + (1 / search.setup.schedule.rate - 1) * all_rows
     score = Score(gain * means, np.zeros(len(means)), noise, np.ones(1))
-    mode = find_mode(rows, frame_at(rows, start, search.information, prior), start, prior, (score,))
+    mode = find_mode(rows, make_frame(rows, start, search.information, prior), start, prior, (score,))
     theta = np.clip(mode.mean, -1, 1)
     rows = rows.with_moments(rows.count, theta, spread)
     return replace(search, rows=rows, theta=theta, scores=(score,), mode=mode)

@@ -15,7 +15,7 @@ from app.inference.core.plan import MechanismPlan, PlannedQuery, PlanRequest
 from app.inference.core.problems import Problem
 from app.inference.methods.private import NOISE, make_sampled_event, warn_of_size
 from app.inference.methods.surrogate.moments import read_declared
-from app.inference.methods.surrogate.openings import lengths_query, moments_query, tails_query
+from app.inference.methods.surrogate.openings import make_lengths_query, make_moments_query, make_tails_query
 from app.inference.methods.surrogate.schedule import Ask, Regime, Schedule
 from app.inference.methods.surrogate.state import Opening, Setup
 from app.inference.methods.surrogate.tuning import TUNING
@@ -159,16 +159,16 @@ def plan_queries(setup: Setup) -> tuple[PlannedQuery, ...]:
     def query(kind: str, length: int, share: float) -> PlannedQuery:
         return PlannedQuery(kind, length, make_sampled_event(schedule.multiplier(share), schedule.rate))
 
-    histogram = lengths_query(setup, opening)
+    histogram = make_lengths_query(setup, opening)
     lengths = query(histogram.kind, histogram.length, schedule.lengths_share)
     planned = [lengths]
     if schedule.means_share:
-        means = moments_query(opening, MeanSum)
+        means = make_moments_query(opening, MeanSum)
         planned.append(query(means.kind, means.length, schedule.means_share))
-    moments = moments_query(opening, MomentSum)
+    moments = make_moments_query(opening, MomentSum)
     planned += [lengths, query(moments.kind, moments.length, schedule.moments_share)]
     if schedule.tails_share:
-        tails = tails_query(setup, np.zeros(setup.features), np.ones(setup.features))
+        tails = make_tails_query(setup, np.zeros(setup.features), np.ones(setup.features))
         planned.append(query(tails.kind, tails.length, schedule.tails_share))
     lengths_of = {
         Ask.MATRIX: (InformationSum.kind, size**2, schedule.information_share),

@@ -93,7 +93,7 @@ def find_mode(
     """Find the mode by all ``scores``.
 
     The secants depend on the mode, so a few sweeps alternate between them. Each sweep moves by at most
-    :func:`longest_step`.
+    :func:`compute_longest_step`.
 
     Args:
         rows: the belief about rows.
@@ -104,7 +104,7 @@ def find_mode(
         excess: the part of residuals beyond a cut; it is added back to each score.
         vague: the relative variance of the belief's information.
     """
-    longest = longest_step(rows, theta)
+    longest = compute_longest_step(rows, theta)
     goal, mode, common = theta, None, np.zeros((len(theta), len(theta)))
     if excess is not None:
         added = [excess.gradient(rows, score.kept) for score in scores]
@@ -122,7 +122,7 @@ def find_mode(
     return Mode(goal, mode.covariance + common, mode.noise_nats, mode.nats, mode.misfit, mode.surprise)
 
 
-def longest_step(rows: Rows, theta: Array64) -> float:
+def compute_longest_step(rows: Rows, theta: Array64) -> float:
     """Compute the longest step, as a root mean square change of linear predictors.
 
     It is longer where the linear predictors at ``theta`` ``(D,)`` are already large.

@@ -15,7 +15,7 @@ from app.inference.core.priors import Prior
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade, Pseudocoreset, judge
 from app.inference.fitting.fit import fit_points
-from app.inference.methods.surrogate.frame import Frame, frame_at
+from app.inference.methods.surrogate.frame import Frame, make_frame
 from app.inference.methods.surrogate.linear_algebra import invert, symmetric, whiten
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.state import Result, Search
@@ -89,7 +89,7 @@ def _assess(search: Search) -> _Doubt:
     learned = 0.5 * float(theta @ information @ theta) + 0.5 * width
     nats = 0.5 * float(np.trace(information @ covariance))
     prior = search.setup.prior
-    drift = compute_drift(search.rows, frame_at(search.rows, theta, information, prior), theta, prior, covariance)
+    drift = compute_drift(search.rows, make_frame(search.rows, theta, information, prior), theta, prior, covariance)
     return _Doubt(covariance, nats, 0.5 * float(step @ information @ step), learned, drift)
 
 

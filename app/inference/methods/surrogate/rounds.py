@@ -14,15 +14,15 @@ from app.inference.methods.surrogate.excess import (
     ResidualCounts,
     choose_cut,
     combine,
-    excess_bound,
-    foretell,
-    square_weight,
+    compute_excess_bound,
+    compute_square_weight,
+    simulate_residuals,
 )
-from app.inference.methods.surrogate.frame import carry, frame_at
+from app.inference.methods.surrogate.frame import carry, make_frame
 from app.inference.methods.surrogate.information import correct, design_matrix
 from app.inference.methods.surrogate.linear_algebra import invert, raise_to, symmetric
 from app.inference.methods.surrogate.openings import ask
-from app.inference.methods.surrogate.regression import Mode, Score, find_mode, longest_step
+from app.inference.methods.surrogate.regression import Mode, Score, compute_longest_step, find_mode
 from app.inference.methods.surrogate.response import bound_scores, respond
 from app.inference.methods.surrogate.score_design import design_score
 from app.inference.methods.surrogate.state import Search
@@ -40,7 +40,7 @@ from app.inference.private_zone.queries import (
 def ask_matrix(_rng: np.random.Generator, search: Search, oracle: Oracle, turn: int) -> Search:
     """Ask the information matrix at the current parameter, and correct the belief."""
     setup, schedule, rows = search.setup, search.setup.schedule, search.rows
-    frame = frame_at(rows, search.theta, search.information, setup.prior)
+    frame = make_frame(rows, search.theta, search.information, setup.prior)
     share = schedule.information_share
     design = design_matrix(rows, frame, schedule.noise_of(share, 1.0), schedule.rounds, per_unit=_rows_per_unit(search))
     query = InformationSum(search.theta, invert(frame.back @ design.root), design.bound)
@@ -74,7 +74,7 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     setup, schedule, rows, theta = search.setup, search.setup.schedule, search.rows, search.theta
     if rows.uniform and search.mode is not None:  # rows are as far from theta as the mode may be
         rows = rows.around(theta, search.mode.covariance)
-    frame = frame_at(rows, theta, search.information, setup.prior)
+    frame = make_frame(rows, theta, search.information, setup.prior)
     cut = search.cut
     response = respond(rng, rows, theta, frame, labels=setup.labels, cut=cut)
     misfit = TUNING.usual_misfit if search.mode is None else search.mode.misfit
@@ -117,7 +117,7 @@ def _move(search: Search, mode: Mode, *, first: bool, last: bool) -> Search:
     step = mode.mean - theta
     change = rows.change(step)
     if not last:
-        longest = longest_step(rows, theta)
+        longest = compute_longest_step(rows, theta)
         most = TUNING.first_step if first else longest
         furthest = max(TUNING.furthest_step, TUNING.step_of_predictors * float(np.quantile(rows.change(theta), 0.998)))
         share = min(
@@ -141,9 +141,9 @@ def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _tur
     setup, schedule, model = search.setup, search.setup.schedule, search.setup.model
     share, query = schedule.residuals_share, ResidualHistogram(search.theta)
     counts = ask(oracle, query, schedule, share, 1.0).reshape(2, -1)
-    foretold = foretell(rng, search.rows, search.theta)
+    simulated = simulate_residuals(rng, search.rows, search.theta)
     largest = require_residuals(model).largest_residual(search.theta)
-    residuals = ResidualCounts(counts, schedule.noise_of(share, 1.0), largest, foretold, search.rows.count)
+    residuals = ResidualCounts(counts, schedule.noise_of(share, 1.0), largest, simulated, search.rows.count)
     cut = choose_cut(
         residuals,
         count=search.rows.count,
@@ -175,8 +175,8 @@ def ask_excess(_rng: np.random.Generator, search: Search, oracle: Oracle, _turn:
             scale=float(np.sqrt(np.mean(scale**2))),
             centre=float(predictor.mean()),
             spread=max(2 * float(predictor.std()), 1e-6),
-            squares=square_weight(residuals, cut) if setup.squares else 0.0,
-            clip=excess_bound(residuals, cut, squares=setup.squares),
+            squares=compute_square_weight(residuals, cut) if setup.squares else 0.0,
+            clip=compute_excess_bound(residuals, cut, squares=setup.squares),
         )
     answer = ask(oracle, query, schedule, TUNING.excess_share, query.clip)
     noise = schedule.noise_of(TUNING.excess_share, query.clip)

@@ -13,7 +13,7 @@ from app.inference.core.model import Array64
 from app.inference.core.priors import Prior
 from app.inference.methods.surrogate.frame import Frame
 from app.inference.methods.surrogate.linear_algebra import factorise, invert
-from app.inference.methods.surrogate.metrics import lewis_metric, squared_lengths
+from app.inference.methods.surrogate.metrics import compute_lewis_metric, compute_squared_lengths
 from app.inference.methods.surrogate.response import Response
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.tuning import TUNING
@@ -72,7 +72,7 @@ def design_score(
     least, most, number = TUNING.score_bounds
     mean = np.sqrt(len(theta) * per_unit / rows.count)
     for metric in _list_metrics(frame, far, theta):
-        lengths = np.sqrt(squared_lengths(far, metric) * per_unit)
+        lengths = np.sqrt(compute_squared_lengths(far, metric) * per_unit)
         # Where most rows have hardly any information, the scores of the others are much longer than the mean.
         widest = max(response.widest * most, (np.max(lengths * response.whole) / mean) ** 2)
         for clip in mean * np.sqrt(np.geomspace(response.widest * least, widest, number)):
@@ -90,7 +90,7 @@ def _list_metrics(frame: Frame, far: Array64, theta: Array64) -> Iterator[Array6
     along = frame.back.T @ theta
     along /= max(float(np.linalg.norm(along)), 1e-12)
     for power in TUNING.score_powers:
-        base = lewis_metric(far, power)
+        base = compute_lewis_metric(far, power)
         for room in TUNING.along:
             yield base + room * np.outer(along, along)
 

@@ -5,7 +5,7 @@ import pytest
 
 from app.inference.core.model import Array64
 from app.inference.methods.surrogate.excess import Excess
-from app.inference.methods.surrogate.frame import frame_at
+from app.inference.methods.surrogate.frame import make_frame
 from app.inference.methods.surrogate.linear_algebra import invert
 from app.inference.methods.surrogate.response import respond
 from app.inference.methods.surrogate.rows import Rows
@@ -57,7 +57,7 @@ def test_expected_losses_of_a_score_are_those_of_a_simulation() -> None:
     count, sigma = 800.0, 2.0
     rows, theta, rng = _rows(case, count), np.array([0.5, -0.4, 0.2]), np.random.default_rng(2)
     prior, model = case.problem.prior, case.problem.model
-    frame = frame_at(rows, theta, rows.information(theta) + prior.precision(theta), prior)
+    frame = make_frame(rows, theta, rows.information(theta) + prior.precision(theta), prior)
     response = respond(rng, rows, theta, frame, labels=True, cut=None)
     design = design_score(rows, frame, response, theta, prior, sigma=sigma, misfit=0.0, per_unit=1.0)
     transform = invert(design.factor)

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import root
 
 from app.inference.core.model import Array32, Array64
-from app.inference.methods.surrogate.frame import Frame, frame_at
+from app.inference.methods.surrogate.frame import Frame, make_frame
 from app.inference.methods.surrogate.information import Filter, correct, design_matrix
 from app.inference.methods.surrogate.linear_algebra import factorise, invert, raise_to
 from app.inference.methods.surrogate.regression import Score, find_mode, shrink
@@ -31,14 +31,14 @@ def _rows(case: Case, seed: int = 0) -> Rows:
 
 def _frame(case: Case, rows: Rows, theta: Array64) -> Frame:
     prior = case.problem.prior
-    return frame_at(rows, theta, rows.information(theta) + prior.precision(theta), prior)
+    return make_frame(rows, theta, rows.information(theta) + prior.precision(theta), prior)
 
 
 def test_frames_factor_is_a_root_of_the_believed_information() -> None:
     case = Case(features=3)
     rows, theta = _rows(case), np.array([0.5, -0.3, 0.2, 0.1])
     believed = rows.information(theta) * 0.7 + np.diag([300.0, 0, 0, 0]) + case.problem.prior.precision(theta)
-    frame = frame_at(rows, theta, believed, case.problem.prior)
+    frame = make_frame(rows, theta, believed, case.problem.prior)
     np.testing.assert_allclose(frame.back @ frame.back.T, believed, rtol=1e-9)
     np.testing.assert_allclose(frame.back @ frame.forth, np.eye(4), atol=1e-9)
 

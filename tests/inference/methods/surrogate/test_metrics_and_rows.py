@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.inference.core.model import Array64
-from app.inference.methods.surrogate.metrics import lewis_metric, squared_lengths
+from app.inference.methods.surrogate.metrics import compute_lewis_metric, compute_squared_lengths
 from app.inference.methods.surrogate.openings import leave_reference
 from app.inference.methods.surrogate.rows import colour
 
@@ -20,30 +20,30 @@ def test_metric_of_power_two_is_the_gram_matrix() -> None:
     flat = factors[:, 0]
     gram = flat.T @ flat / 500
     gram += 1e-3 * np.trace(gram) / 4 * np.eye(4)
-    np.testing.assert_allclose(lewis_metric(factors, 2.0), 4 * gram / np.trace(gram), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(compute_lewis_metric(factors, 2.0), 4 * gram / np.trace(gram), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("power", [2.0, 2.6, 3.2])
 def test_metric_has_trace_d_and_longer_rows_weigh_more(power: float) -> None:
     """The longest row gets shorter in the metric as the power grows."""
     factors = _factors(1)
-    metric = lewis_metric(factors, power)
+    metric = compute_lewis_metric(factors, power)
     assert np.trace(metric) == pytest.approx(4)
     np.testing.assert_allclose(metric, metric.T, atol=1e-12)
     assert np.linalg.eigvalsh(metric)[0] > 0
 
     def longest(of: Array64) -> float:
-        lengths = squared_lengths(factors, of)
+        lengths = compute_squared_lengths(factors, of)
         return float(lengths.max() / np.median(lengths))
 
     if power > 2:
-        assert longest(metric) < longest(lewis_metric(factors, 2.0))
+        assert longest(metric) < longest(compute_lewis_metric(factors, 2.0))
 
 
 def test_squared_lengths_are_mahalanobis_lengths() -> None:
     factors, metric = _factors(2).reshape(250, 2, 4), np.diag([1.0, 4.0, 9.0, 16.0])
     expected = (np.square(factors) / np.array([1.0, 4.0, 9.0, 16.0])).sum(axis=(1, 2))
-    np.testing.assert_allclose(squared_lengths(factors, metric), expected, rtol=1e-10)
+    np.testing.assert_allclose(compute_squared_lengths(factors, metric), expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
