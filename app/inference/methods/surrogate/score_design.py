@@ -20,6 +20,8 @@ from app.inference.methods.surrogate.tuning import TUNING
 
 _JITTER = 1e-6
 """Added to the draws' information before it is inverted, where its scale is 1."""
+_WIDEST = 1e6
+"""Largest ratio of candidates for the squared bound."""
 _SOFT_PRIOR = 0.1
 """Part of the prior's precision that keeps the estimate of the prior's pull finite."""
 
@@ -69,13 +71,15 @@ def design_score(
     losses = _Losses.prepare(rows, frame, response, theta, prior, sigma=sigma, misfit=misfit)
     best, chosen = np.inf, None
     far = frame.shortened
-    least, most, number = TUNING.score_bounds
+    least, most, ratio = TUNING.score_bounds
     mean = np.sqrt(len(theta) * per_unit / rows.count)
     for metric in _list_metrics(frame, far, theta):
         lengths = np.sqrt(compute_squared_lengths(far, metric) * per_unit)
         # Where most rows have hardly any information, the scores of the others are much longer than the mean.
-        widest = max(response.widest * most, (np.max(lengths * response.whole) / mean) ** 2)
-        for clip in mean * np.sqrt(np.geomspace(response.widest * least, widest, number)):
+        narrowest = response.widest * least
+        widest = min(max(response.widest * most, (np.max(lengths * response.whole) / mean) ** 2), _WIDEST * narrowest)
+        number = 1 + round(np.log(widest / narrowest) / np.log(ratio))
+        for clip in mean * np.sqrt(np.geomspace(narrowest, widest, number)):
             kept, root = response.share(clip / np.maximum(lengths, 1e-300))
             nats = losses.compute(metric, clip, kept, root)
             if nats.sum() < best:

@@ -50,7 +50,7 @@ class Tuning:
     # Scores.
     score_powers: tuple[float, ...] = (2.0, 3.0, 5.0, 12.0)  # orders of Lewis weights; candidates for the metric
     along: tuple[float, ...] = (0.0, 4.0)  # eigenvalue; candidates for more room along the parameter
-    score_bounds: tuple[float, float, int] = (1.6, 40.0, 10)  # C^2 n / D: least, most (or more), number; candidates
+    score_bounds: tuple[float, float, float] = (1.6, 40.0, 1.43)  # C^2 n / D: least, most (or more), ratio; candidates
     uniform_bounds: float = 0.4  # ratio; factor of these bounds if rows are uniform: all have about the same length
     usual_bound: float = 2.0  # C^2 n / D; the bound that is assumed where a cut is chosen
     first_cut: float = 3.0  # deviations; the cut of residuals before their histogram
