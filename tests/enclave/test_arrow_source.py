@@ -11,6 +11,7 @@ import pytest
 
 from app.inference.core.facts import Column
 from support.vault import ARROW, COLUMNS, PARQUET, Rows, to_lists
+from tests.factories import parquet
 from workers.enclave import arrow_source
 from workers.enclave.cells import make_null_rows
 from workers.enclave.faults import FileFault
@@ -179,6 +180,31 @@ def test_streams_with_indices_or_offsets_out_of_range_are_malformed() -> None:
         for new in ((*old[:2], 1 << 20), (old[0], -1, old[2])):
             hostile = data.replace(layout, np.array(new, dtype=np.int32).tobytes())
             assert read_reason(hostile, ARROW, [WORD]) == "malformed"
+
+
+@pytest.mark.parametrize(
+    "field", [parquet.NUM_ROWS, parquet.GROUP_ROWS, parquet.NUM_VALUES], ids=["file", "group", "column"]
+)
+def test_row_counts_that_disagree_are_malformed(field: int) -> None:
+    """The library would leave out rows beyond the file's count."""
+    data = encode(pa.table({"x": [1.0, 2.0, 3.0]}), PARQUET, store_schema=False)
+
+    def falsify(footer: parquet.Footer) -> None:
+        group = parquet.groups(footer)[0]
+        counts = {parquet.NUM_ROWS: footer, parquet.GROUP_ROWS: group, parquet.NUM_VALUES: parquet.column_of(group)}
+        counts[field][field].value = 2
+
+    assert read_stored(parquet.rewritten(data, lambda _: None), PARQUET, [REAL])["x"][:3] == [1, 2, 3]
+    assert read_reason(parquet.rewritten(data, falsify), PARQUET) == "malformed"
+
+
+def test_footer_over_its_limit_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = encode(pa.table({"x": [1.0, 2.0, 3.0]}), PARQUET)
+    size = int.from_bytes(data[-8:-4], "little")
+    monkeypatch.setattr(arrow_source, "FOOTER_BYTES", size)
+    assert read_stored(data, PARQUET, [REAL])["x"][:3] == [1, 2, 3]
+    monkeypatch.setattr(arrow_source, "FOOTER_BYTES", size - 1)
+    assert read_reason(data, PARQUET) == "too_large"
 
 
 def test_many_batches_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:

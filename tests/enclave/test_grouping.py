@@ -313,6 +313,12 @@ def test_no_row_group_splits_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
         assert table.columns == (X,)
 
 
+@pytest.mark.parametrize("unit", [{}, {"kind": "household"}, {**UNIT, "column": "nobody"}, {**UNIT, "max_rows": "3"}])
+def test_table_of_an_unknown_unit_is_refused(unit: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"unit|unpack"):
+        make_layout(COLUMNS, SLOTS, unit)
+
+
 def test_priorities_are_random() -> None:
     """W7: no caller sets a seed, and two uploads share no priorities."""
     first, second = grouping.draw_priorities(1000), grouping.draw_priorities(1000)

@@ -1,5 +1,6 @@
 """Bytes that no reader would read are a fault of the file."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from app.inference.core.facts import Column
 from support.vault import ARROW, PARQUET
 from tests.enclave.test_arrow_source import encode, read_reason, read_stored
 from tests.factories import parquet
+from workers.enclave.faults import FileFault
+from workers.enclave.parquet_layout import check_every_byte
 
 X = Column("x", "real", -10.0, 10.0)
 WORD = Column("w", "categorical", categories=("a", "1"))
@@ -91,6 +94,43 @@ def test_row_group_that_the_footer_leaves_out_is_malformed() -> None:
         footer[parquet.NUM_ROWS].value = ROWS // 2
 
     assert read_reason(parquet.rewritten(data, leave_out), PARQUET, COLUMNS, slots=ROWS) == "malformed"
+
+
+def test_chunk_in_another_file_is_malformed() -> None:
+    """The footer names another file for the pages of a column."""
+    data = encode(TABLE, PARQUET, store_schema=False)
+
+    def refer(footer: parquet.Footer) -> None:
+        chunk = parquet.groups(footer)[0][parquet.COLUMNS].value[1][0]
+        chunk[1] = parquet.Field(8, b"other.parquet")
+
+    with pytest.raises(FileFault, match="malformed"):
+        check_every_byte(io.BytesIO(referring := parquet.rewritten(data, refer)), len(referring))
+
+
+def test_pages_of_a_chunk_without_a_place_are_malformed() -> None:
+    """A chunk without offsets accounts for no byte of its pages."""
+    data = encode(TABLE, PARQUET, store_schema=False, use_dictionary=False)
+
+    def displace(footer: parquet.Footer) -> None:
+        parquet.column_of(parquet.groups(footer)[0])[parquet.DATA_OFFSET].value = 0
+
+    with pytest.raises(FileFault, match="malformed"):
+        check_every_byte(io.BytesIO(displaced := parquet.rewritten(data, displace)), len(displaced))
+
+
+@pytest.mark.parametrize("copy", [b"\xff" * 40, b"\x16\x02\0"], ids=["no struct", "other numbers"])
+def test_bytes_in_place_of_a_copy_of_the_metadata_are_malformed(copy: bytes) -> None:
+    """Some writers repeat a chunk's metadata after its pages; other bytes there belong to nothing."""
+    data = encode(TABLE.select(["x"]), PARQUET, store_schema=False)
+    place = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+
+    def announce(footer: parquet.Footer) -> None:
+        parquet.groups(footer)[0][parquet.COLUMNS].value[1][0][2] = parquet.Field(6, place)
+
+    announced = parquet.rewritten(data[:place] + copy + data[place:], announce)
+    with pytest.raises(FileFault, match="malformed"):
+        check_every_byte(io.BytesIO(announced), len(announced))
 
 
 def test_a_filter_without_a_length_is_measured_by_its_header() -> None:

@@ -15,6 +15,7 @@ from app.ledger.entries.balance import (
     OPENED,
     RESERVED,
     SETTLED,
+    UNFROZEN,
     VOIDED,
     Balance,
     LedgerEvent,
@@ -64,6 +65,12 @@ def test_balance_without_use_opens_a_chain() -> None:
 def test_chain_that_starts_with_another_entry_is_refused() -> None:
     with pytest.raises(ValueError, match="starts with its account"):
         apply(None, event(RESERVED, "job_1"))
+
+
+def test_end_of_no_freeze_is_refused() -> None:
+    with pytest.raises(ValueError, match="only a freeze"):
+        apply(BALANCE, event(UNFROZEN))
+    assert apply(replace(BALANCE, frozen=True), event(UNFROZEN)) == BALANCE
 
 
 @pytest.mark.parametrize(

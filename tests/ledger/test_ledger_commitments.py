@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from app.errors import StateConflict
 from app.ledger import Ledger
@@ -99,6 +99,17 @@ def test_a_helper_needs_an_opened_reservation_with_its_terms(bench: Bench) -> No
             assert not bench.ledger.is_opened(session, "job_nowhere", terms)
         if not opened:
             bench.open("job_1")
+
+
+def test_a_helper_refuses_a_reservation_without_a_signature(bench: Bench) -> None:
+    """W11: an attacker rewrites the reservation and marks it as opened."""
+    bench.reserve("job_1", CHARGE)
+    terms = bench.terms("job_1")
+    other = rewrite(bench, lambda body: {name: value for name, value in body.items() if name != "signature"})
+    with other.database.write() as tx:
+        tx.execute(update(table("ledger_reservations")).values(state="opened"))
+    with other.database.read() as session:
+        assert not other.ledger.is_opened(session, "job_1", terms)
 
 
 def without_commitment(body: dict[str, Any]) -> dict[str, Any]:

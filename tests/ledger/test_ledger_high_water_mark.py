@@ -278,6 +278,21 @@ def test_a_mark_that_does_not_verify_freezes_its_account(
     assert [each.outcome for each in reconcile(database_url, mark_url)] == ["frozen"]
 
 
+def test_a_mark_under_another_name_freezes_its_account(
+    running: Bench, backup: Restore, database_url: str, mark_url: str
+) -> None:
+    """W11: an older mark is genuine, but does not record the lost charge."""
+    marks = open_marks(mark_url)
+    (older,) = marks.names()
+    content = marks.read(older)
+    running.run("job_2", costing(1.0))
+    (newer,) = marks.names()
+    assert newer.sequence > older.sequence
+    backup()
+    marks.put(newer, content)
+    assert [each.outcome for each in reconcile(database_url, mark_url)] == ["frozen"]
+
+
 def test_a_mark_that_cannot_be_written_blocks_the_effect(
     running: Bench, database_url: str, mark_url: str, tmp_path: Path
 ) -> None:

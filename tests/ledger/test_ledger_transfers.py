@@ -1,15 +1,17 @@
 """The two-phase transfer: reserved, opened, settled once; voided only before opening."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from app.errors import BudgetExceeded, Internal, InvalidRequest, MethodNotAllowedOnPrivateData, NotFound, StateConflict
 from app.ledger import Cause, Charge, Ledger, Terms
+from app.ledger.integrity import certificate_checks
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, PrivacyEvent, SelfComposedEvent
 from app.vault.signing import Signer
-from tests.ledger.support import DELTA, Bench, commitment, costing, gaussian, sampled
+from tests.ledger.support import DELTA, SEED, Bench, commitment, costing, gaussian, sampled
 
 
 def state(bench: Bench, job_id: str) -> str:
@@ -223,3 +225,84 @@ def test_an_account_verifies_under_a_new_ledger_key(bench: Bench) -> None:
     assert rotated.verify() == ()
     forgetful = Bench(bench.database, Ledger(Signer(b"\x09" * 32), max_epsilon=20.0))
     assert len(forgetful.verify()) == 1
+
+
+def test_terms_of_an_ended_job_are_not_compared(bench: Bench) -> None:
+    """A message that arrives after the end freezes nothing."""
+    bench.reserve("job_1", costing(0.2))
+    other = bench.terms("job_1", commitment=commitment(plan="b" * 64))
+    bench.void("job_1")
+    bench.write(lambda tx: bench.ledger.check_terms(tx, "job_1", other))
+    bench.reserve("job_2", costing(0.1))
+
+
+def test_a_charge_without_room_in_any_tranche_is_not_admitted(bench: Bench) -> None:
+    bench.run("job_1", costing(1.9))
+    with bench.database.read() as session:
+        admitted = [bench.ledger.admits(session, "ds_a", costing(epsilon)) for epsilon in (0.01, 0.5, 50.0)]
+    assert admitted == [True, False, False]
+
+
+@pytest.fixture
+def altered(bench: Bench) -> Bench:
+    """A process with an empty cache.
+
+    It has an opened job, and the head of its account was altered.
+    """
+    bench.reserve("job_1", costing(0.2))
+    bench.open("job_1")
+    with bench.database.write() as tx:
+        tx.execute(text("UPDATE ledger_accounts SET head_hash = :wrong"), {"wrong": "0" * 64})
+    return Bench(bench.database, Ledger(Signer(SEED), max_epsilon=20.0), bench.reserved)
+
+
+def count_entries(bench: Bench, kind: str) -> int:
+    with bench.database.read() as session:
+        count: int = session.execute(
+            text("SELECT count(*) FROM ledger_entries WHERE kind = :k"), {"k": kind}
+        ).scalar_one()
+    return count
+
+
+def test_a_failed_job_of_an_altered_account_stays_charged(altered: Bench) -> None:
+    """W11: the run must be able to end, and ends no charge in a chain that does not verify."""
+    altered.settle("job_1")
+    with altered.database.read() as session:
+        assert altered.ledger.state(session, "job_1") == "opened"
+    assert count_entries(altered, "settled") == 0
+    with pytest.raises(StateConflict, match="frozen"):
+        altered.reserve("job_2", costing(0.1))
+
+
+def test_an_altered_account_gets_no_notes_and_no_new_signature(altered: Bench) -> None:
+    altered.write(lambda tx: altered.ledger.content_replaced(tx, "ds_a", 2))
+    assert count_entries(altered, "content_replaced") == 0
+    assert altered.write(altered.ledger.sign_anew) == []
+
+
+def test_a_certificate_is_chained_at_and_after_its_charge(bench: Bench) -> None:
+    """W11: a certificate with an earlier head does not cover the charge."""
+    bench.reserve("job_1", costing(0.2))
+    bench.checkpoint()
+    before = newest_statement(bench)
+    bench.open("job_1")
+    bench.settle("job_1", costing(0.2).events)
+    bench.checkpoint()
+    after = newest_statement(bench)
+    with bench.database.read() as session:
+        chained = [
+            certificate_checks.is_chained(session, job_id, stated)
+            for job_id, stated in (("job_1", after), ("job_1", before), ("job_nowhere", after))
+        ]
+    assert chained == [True, False, False]
+
+
+def newest_statement(bench: Bench) -> dict[str, Any]:
+    """The newest checkpoint and its entry, as a certificate states them."""
+    query = text("SELECT sequence, checkpoint_hash, account_head FROM ledger_checkpoints ORDER BY sequence DESC")
+    with bench.database.read() as session:
+        sequence, checkpoint_hash, head = session.execute(query).first() or (0, "", "")
+        entry = session.execute(
+            text("SELECT sequence FROM ledger_entries WHERE entry_hash = :h"), {"h": head}
+        ).scalar_one()
+    return {"sequence": entry, "head": head, "checkpoint": {"sequence": sequence, "hash": checkpoint_hash}}

@@ -38,6 +38,21 @@ def test_an_event_survives_plain_and_canonical_json(event: PrivacyEvent) -> None
     assert from_json(json.loads(rfc8785.dumps(document))) == event
 
 
+@pytest.mark.parametrize(
+    ("event", "document"),
+    [
+        (GaussianEvent(1.5), GAUSSIAN),
+        (PoissonSampledEvent(0.1, GaussianEvent(1.5)), SAMPLED),
+        (SelfComposedEvent(GaussianEvent(1.5), 3), {"kind": "self_composed", "count": 3, "event": GAUSSIAN}),
+        (NonPrivateEvent(), {"kind": "non_private"}),
+    ],
+)
+def test_an_event_is_stored_by_its_kind(event: PrivacyEvent, document: dict[str, Any]) -> None:
+    """Stored entries outlive this version, so their documents never change."""
+    assert to_json(event) == document
+    assert from_json(document) == event
+
+
 def test_whole_numbers_are_read_as_floats() -> None:
     event = from_json({"kind": "gaussian", "noise_multiplier": 2})
     assert event == GaussianEvent(2.0)
