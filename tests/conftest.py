@@ -5,14 +5,11 @@ fixture ``backend``. No other test may open a database or request the address of
 """
 
 import gc
-import os
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import httpx
 import pytest
@@ -87,15 +84,6 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 def _has_any(item: pytest.Item, *markers: str) -> bool:
     return any(item.get_closest_marker(name) is not None for name in markers)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def measured_children() -> Iterator[None]:
-    """Let ``make coverage`` measure the parsing process too, although its environment is empty."""
-    names = [name for name in os.environ if name.startswith("COVERAGE_PROCESS_")]
-    parent = import_module("workers.enclave.ingest_parent")
-    with patch.dict(parent._ENVIRONMENT, {name: os.environ[name] for name in names}):
-        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

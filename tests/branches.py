@@ -1,0 +1,51 @@
+"""A pytest plugin that measures branch coverage of the privacy packages.
+
+Tracing slows down every call in a process, so only tests of these packages are traced. Tests marked ``slow`` and those
+of Hypothesis are not traced. They make many calls, and a branch that only they take needs an example in another test.
+"""
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+from unittest.mock import patch
+
+import coverage
+import pytest
+
+from workers.enclave import ingest_parent
+
+FOLDERS = frozenset(Path(__file__).parent / name for name in ("privacy_core", "ledger", "enclave"))
+UNMEASURED = frozenset({"slow", "hypothesis"})
+
+
+class BranchPlugin:
+    """Traces the measured tests of this process and the parsing processes that they start."""
+
+    def __init__(self) -> None:
+        self._coverage = coverage.Coverage(data_suffix=True)
+        self._variables: dict[str, str] = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        if not is_measured(item):
+            return (yield)
+        self._coverage.start()
+        self._variables |= {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("COVERAGE_")}
+        try:
+            # The parsing process inherits no other variables.
+            with patch.dict(os.environ, self._variables), patch.dict(ingest_parent._ENVIRONMENT, self._variables):
+                return (yield)
+        finally:
+            self._coverage.stop()
+
+    def pytest_sessionfinish(self) -> None:
+        self._coverage.save()
+
+
+def is_measured(item: pytest.Item) -> bool:
+    """Whether the branches that the test takes are counted."""
+    return item.path.parent in FOLDERS and not any(mark.name in UNMEASURED for mark in item.iter_markers())
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(BranchPlugin())
