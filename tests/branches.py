@@ -16,24 +16,25 @@ from workers.enclave import ingest_parent
 
 FOLDERS = frozenset(Path(__file__).parent / name for name in ("privacy_core", "ledger", "enclave"))
 UNMEASURED = frozenset({"slow", "hypothesis"})
+PARSING = frozenset({"test_ingest_parent.py", "test_grouping.py"})
+"""Parsing processes are traced in these tests only, because each one loads the tracer."""
 
 
 class BranchPlugin:
-    """Traces the measured tests of this process and the parsing processes that they start."""
+    """Traces the measured tests without their fixtures, and the parsing processes that they start."""
 
     def __init__(self) -> None:
         self._coverage = coverage.Coverage(data_suffix=True)
         self._variables: dict[str, str] = {}
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         if not is_measured(item):
             return (yield)
         self._coverage.start()
         self._variables |= {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("COVERAGE_")}
         try:
-            # The parsing process inherits no other variables.
-            with patch.dict(os.environ, self._variables), patch.dict(ingest_parent._ENVIRONMENT, self._variables):
+            with patch.dict(ingest_parent._ENVIRONMENT, self._variables if item.path.name in PARSING else {}):
                 return (yield)
         finally:
             self._coverage.stop()
