@@ -79,14 +79,17 @@ def test_a_gaussian_mean_orders_the_methods_as_the_paper_does() -> None:
 @pytest.mark.parametrize(("method_id", "iterations"), [("psvi", 500), ("incremental-psvi", 40), ("sparse-vi", 40)])
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
 def test_every_model_is_fitted_far_beyond_the_prior(spec: ModelSpec, method_id: str, iterations: int) -> None:
-    """The median of three runs; a search on minibatches fails in a few per cent of runs."""
-    found = []
-    for draw in range(3 if method_id == "sparse-vi" else 1):
+    """Two of three runs; a search on minibatches fails in a few per cent of runs, after a long time."""
+    needed = 2 if method_id == "sparse-vi" else 1
+    found: list[float] = []
+    for draw in range(2 * needed - 1):
         points = _run(population(), PUBLIC, spec, method_id, 15, draw, iterations=iterations, minibatch=200)
         assert (points.y is None) is (spec.target is None)
         divergence_of_points, prior = _divergence(population(), PUBLIC, spec, points)
         found.append(divergence_of_points / prior)
-    assert np.median(found) < 0.05
+        if sum(share < 0.05 for share in found) == needed:
+            return
+    pytest.fail(f"shares of the prior's divergence: {found}")
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
