@@ -34,7 +34,6 @@ from app.inference.private_zone.partition import gather
 from app.inference.private_zone.queries import (
     BoundedScoreSum,
     ClippedScoreSum,
-    InformationMomentSum,
     InformationSum,
     LengthHistogram,
     MeanSum,
@@ -132,8 +131,6 @@ def list_queries(model: Model, design: Design) -> Iterator[Query]:
     if design.intercept:
         centre = np.zeros(p - 1)
         kinds.append(TailSum(**shape, centre=centre, deviation=np.full(p - 1, 0.5), clip=1.0))
-        if d == p:
-            kinds.append(InformationMomentSum(**shape, theta=theta, clip=1.0))
     yield from (query for query in kinds if _fits(query, model, design))
 
 

@@ -17,7 +17,6 @@ from app.inference.private_zone.mechanisms import CLIP_FLOOR, GRID, BadQuery
 from app.inference.private_zone.queries import (
     BoundedScoreSum,
     ClippedScoreSum,
-    InformationMomentSum,
     InformationSum,
     LengthHistogram,
     MeanSum,
@@ -46,9 +45,6 @@ KINDS: dict[str, Make] = {
     "mean_sum": lambda rng, clip, spread: MeanSum(0.5, WIDTH, intercept=True, clip=clip),
     "tail_sum": lambda rng, clip, spread: TailSum(
         1.0, WIDTH, intercept=True, centre=_centre(rng), deviation=rng.uniform(0.05, 0.5, WIDTH - 1), clip=clip
-    ),
-    "information_moment_sum": lambda rng, clip, spread: InformationMomentSum(
-        2.0, WIDTH, intercept=True, theta=spread * rng.standard_normal(WIDTH), clip=0.2 * clip
     ),
     "length_histogram": lambda rng, clip, spread: LengthHistogram(0.5, WIDTH, intercept=True, largest=9, squares=True),
     "length_histogram, centred": lambda rng, clip, spread: LengthHistogram(
@@ -196,16 +192,13 @@ def test_a_unit_contributes_the_same_at_every_place(name: str, each: int, units:
 
 def _by_hand(name: str, query: Any, z: Array64) -> Array64:
     """Compute each kind in double precision from its definition."""
-    if name.startswith(("moment_sum", "mean_sum", "information_moment_sum", "length_histogram")):
+    if name.startswith(("moment_sum", "mean_sum", "length_histogram")):
         x = (z[:, :-1] * z[:, -1:] - query.centre) / query.scale
         values = np.column_stack([np.ones(len(z)), x, x**2][: 2 if name == "mean_sum" else 3])
         if name.startswith("length_histogram"):
             values = values if query.squares else x
             places = np.floor(np.log2(query.largest / np.sum(values**2, axis=1)))
             return np.bincount(np.clip(places, 0, BINS - 1).astype(int), minlength=BINS).astype(float)
-        if name == "information_moment_sum":
-            failure = expit(-z @ query.theta)
-            values *= (failure * (1 - failure))[:, None]
     elif name == "tail_sum":
         t = (z[:, :-1] * z[:, -1:] - query.centre) / query.deviation
         near, far = np.clip(t, -2.5, 2.5) / 2.5, np.clip(t, -5, 5) / 5
@@ -296,8 +289,6 @@ def test_an_information_matrix_is_symmetric_with_one_draw_per_pair() -> None:
         MomentSum(1.0, WIDTH, intercept=False, clip=1.0),
         MomentSum(1.0, WIDTH, intercept=True, clip=np.nan),
         MomentSum(np.nan, WIDTH, intercept=True, clip=1.0),
-        InformationMomentSum(1.0, WIDTH, intercept=True, theta=np.full(WIDTH, np.nan), clip=1.0),
-        InformationMomentSum(1.0, WIDTH, intercept=True, theta=np.zeros(WIDTH - 1), clip=1.0),
         MomentSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.full(WIDTH - 1, np.nan)),
         MomentSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.full(WIDTH - 1, 1.25)),
         MomentSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.full(WIDTH - 1, 1e-30)),

@@ -22,7 +22,6 @@ from app.inference.private_zone.queries import (
     ClippedScoreSum,
     CutScoreSum,
     ExcessSum,
-    InformationMomentSum,
     InformationSum,
     LengthHistogram,
     MeanSum,
@@ -120,7 +119,6 @@ def _queries(model: Model, design: Design) -> Iterator[Query]:
         MeanSum(**shape, clip=2.0),
         LengthHistogram(**shape, largest=9.0, squares=True),
         TailSum(**shape, deviation=deviation, clip=1.0),
-        InformationMomentSum(**shape, theta=theta, clip=1.0),
     ):
         try:
             query.check(model, design)

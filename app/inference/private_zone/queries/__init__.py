@@ -6,7 +6,7 @@ To add one, write a class in a module of this package, and add it to ``_ALL``.
 from app.inference.core.query import Query
 from app.inference.private_zone.queries.information import InformationSum
 from app.inference.private_zone.queries.lengths import LengthHistogram
-from app.inference.private_zone.queries.moments import InformationMomentSum, MeanSum, MomentSum
+from app.inference.private_zone.queries.moments import MeanSum, MomentSum
 from app.inference.private_zone.queries.potentials import PotentialSum
 from app.inference.private_zone.queries.residuals import ExcessSum, ResidualHistogram
 from app.inference.private_zone.queries.scores import BoundedScoreSum, ClippedScoreSum, CutScoreSum
@@ -17,7 +17,6 @@ __all__ = [
     "ClippedScoreSum",
     "CutScoreSum",
     "ExcessSum",
-    "InformationMomentSum",
     "InformationSum",
     "LengthHistogram",
     "MeanSum",
@@ -33,7 +32,6 @@ _ALL: tuple[type[Query], ...] = (
     ClippedScoreSum,
     CutScoreSum,
     ExcessSum,
-    InformationMomentSum,
     InformationSum,
     LengthHistogram,
     MeanSum,

@@ -11,7 +11,7 @@ from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.query import Integers
 from app.inference.private_zone.mechanisms import GRID, BadQuery, raise_clip
-from app.inference.private_zone.queries.blocks import check_array, compute_clipped_sum
+from app.inference.private_zone.queries.blocks import compute_clipped_sum
 
 CENTRE_GRID = 2.0**20
 """Centres are multiples of its inverse, so a centred coordinate is zero or at least 2^-44 (W14)."""
@@ -110,33 +110,6 @@ class MeanSum(MomentSum):
     def moments(self, model: Model, rows: Array32) -> Array32:
         """Compute the contribution of each row, ``(n, 1 + k)``. Row zone."""
         return np.concatenate([np.ones((len(rows), 1), np.float32), self.coordinates(model, rows)], axis=1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class InformationMomentSum(MomentSum):
-    """The sum ``sum_b clip_C(v_b (1, z, z * z))`` of moments weighted by information.
-
-    ``v`` is the Fisher information of a row's linear predictor at ``theta`` ``(D,)``. The sums are the entries of the
-    information matrix for single columns and the intercept. For models with one predictor; the answer is as for
-    :class:`MomentSum`.
-    """
-
-    theta: Array64
-    kind: ClassVar[str] = "information_moment_sum"
-
-    def check(self, model: Model, design: Design) -> None:
-        """Check the moments, the shape of ``theta``, and that there is an intercept."""
-        MomentSum.check(self, model, design)
-        check_array(self.theta, (self.width,), "theta")
-        if not self.intercept or model.dimension != self.width:
-            raise BadQuery("this query needs a model with one linear predictor and an intercept")
-
-    def moments(self, model: Model, rows: Array32) -> Array32:
-        """Compute the contribution of each row, ``(n, 1 + 2 k)``. Row zone."""
-        weights = np.square(model.information_factors(rows, self.theta)[:, :, -1]).sum(axis=1)
-        weighted = MomentSum.moments(self, model, rows)
-        weighted *= weights[:, None]
-        return weighted
 
 
 def append_squares(values: Array32) -> Array32:
