@@ -98,16 +98,26 @@ def _check_case(case: Case, points: Pseudocoreset, size: int) -> None:
     st.sampled_from(NOISES),
     st.sampled_from([1, 2, 9]),
     st.sampled_from([1.0, 0.05]),
+    st.sampled_from([{}, {"rounds": 28}]),
     st.sampled_from([None, NullNoise()]),
 )
 def test_w14_any_table_gives_points(
-    case: Case, sigma: float, size: int, rate: float, noise: NoiseSource | None
+    case: Case, sigma: float, size: int, rate: float, rounds: dict[str, int], noise: NoiseSource | None
 ) -> None:
     """W14: for all rows and noise multipliers."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        plan = case.plan(sigma, size, sampling_rate=rate)
+        plan = case.plan(sigma, size, sampling_rate=rate, **rounds)
         _check_case(case, build(case, plan, noise or Drawn(case.seed), case.seed), size)
+
+
+@pytest.mark.parametrize("seed", [12, 13])
+def test_w14_parameters_far_out_give_points(seed: int) -> None:
+    """Noise of many rounds moves the predictors until no row has information."""
+    case = Case(features=2, rows=194, slots=194, seed=seed, prior=PriorSpec(1000.0, {}, 3.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _check_case(case, build(case, case.plan(3000.0, 3, rounds=28), Drawn(seed), seed), 3)
 
 
 ANSWERS: dict[str, Callable[[np.random.Generator, int], Array64]] = {

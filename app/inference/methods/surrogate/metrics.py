@@ -12,6 +12,8 @@ from app.inference.methods.surrogate.linear_algebra import invert
 
 _SWEEPS = 8
 """Iterations of the fixed point; queries need no exact weights."""
+_LEAST_TRACE = 1e-200
+"""Trace of a Gram matrix that counts as zero."""
 _RIDGE = 1e-3
 """Part of the mean eigenvalue that is added to each eigenvalue, so that the metric is invertible."""
 
@@ -22,6 +24,8 @@ def compute_lewis_metric(factors: Array64, power: float) -> Array64:
     Lewis weights solve a fixed-point equation: the metric is ``sum_m l_m^(power - 2) F_m' F_m`` with lengths ``l_m`` in
     that metric. At ``power`` 2 all weights are equal. As the power grows, the metric approaches the least ellipsoid
     around the rows. Each iteration computes lengths, then the metric (Cohen & Peng, *STOC* 2015).
+
+    Factors that are all zero have the identity as their metric.
 
     Args:
         factors: information factors ``(M, r, D)`` of M rows, r factors each.
@@ -36,7 +40,10 @@ def compute_lewis_metric(factors: Array64, power: float) -> Array64:
             # The exponents of old and new weights sum to 1 on average: the plain fixed point diverges from order 4 on.
             weights = weights ** (1 - 2 / power) * (lengths / lengths.mean()) ** (1 - 2 / power)
         metric = (flat * np.repeat(weights, factors.shape[1])[:, None]).T @ flat / count
-        metric += _RIDGE * np.trace(metric) / size * np.eye(size)
+        trace = float(np.trace(metric))
+        if not trace > _LEAST_TRACE:  # predictors may be so large that no row has information in single precision
+            return np.eye(size)
+        metric += _RIDGE * trace / size * np.eye(size)
         metric *= size / np.trace(metric)
     return metric
 

@@ -40,6 +40,12 @@ def test_metric_has_trace_d_and_longer_rows_weigh_more(power: float) -> None:
         assert longest(metric) < longest(compute_lewis_metric(factors, 2.0))
 
 
+@pytest.mark.parametrize("power", [2.0, 3.0, 12.0])
+def test_factors_without_information_have_a_metric(power: float) -> None:
+    """W14: predictors may be so large that the information of every row is zero in single precision."""
+    np.testing.assert_array_equal(compute_lewis_metric(np.zeros((50, 1, 3)), power), np.eye(3))
+
+
 def test_squared_lengths_are_mahalanobis_lengths() -> None:
     factors, metric = _factors(2).reshape(250, 2, 4), np.diag([1.0, 4.0, 9.0, 16.0])
     expected = (np.square(factors) / np.array([1.0, 4.0, 9.0, 16.0])).sum(axis=(1, 2))
