@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from app.inference.core.model import Array64
+from app.inference.core.plan import PriorSpec
 from app.inference.methods.surrogate.metrics import compute_lewis_metric, compute_squared_lengths
 from app.inference.methods.surrogate.openings import leave_reference
 from app.inference.methods.surrogate.rows import colour
+from support.surrogate_tables import Case, Drawn, build
 
 
 def _factors(seed: int) -> Array64:
@@ -44,6 +46,15 @@ def test_metric_has_trace_d_and_longer_rows_weigh_more(power: float) -> None:
 def test_factors_without_information_have_a_metric(power: float) -> None:
     """W14: predictors may be so large that the information of every row is zero in single precision."""
     np.testing.assert_array_equal(compute_lewis_metric(np.zeros((50, 1, 3)), power), np.eye(3))
+
+
+@pytest.mark.parametrize("seed", [12, 13])
+def test_w14_parameters_far_out_give_points(seed: int) -> None:
+    """Noise of many rounds moves the predictors until no row has information."""
+    case = Case(features=2, rows=194, slots=194, seed=seed, prior=PriorSpec(1000.0, {}, 3.0))
+    points = build(case, case.plan(3000.0, 3, rounds=28), Drawn(seed), seed)
+    assert np.all(np.isfinite(points.u))
+    assert np.all(np.isfinite(points.weight))
 
 
 def test_squared_lengths_are_mahalanobis_lengths() -> None:
