@@ -7,14 +7,29 @@ import numpy as np
 
 from app.inference.core.model import Array64
 
+_ROUNDING = 1e-12
+"""Negative eigenvalue of a correlation matrix that counts as rounding."""
+_LEAST_DEVIATION = 1e-150
+"""Least divisor of a covariance; its square is a normal number."""
+
 
 def state_doubt(covariance: Array64) -> Array64 | None:
-    """Make a symmetric copy of ``covariance`` ``(D, D)``; None if a value is not finite or a variance is negative."""
+    """Make a symmetric, positive semidefinite copy of ``covariance`` ``(D, D)``.
+
+    Negative eigenvalues, of correlations, become zero, so the doubt only grows. None if a value is not finite or a
+    variance is negative.
+    """
     with np.errstate(all="ignore"):
         symmetric = np.asarray(0.5 * (covariance + covariance.T))
-    if not np.isfinite(symmetric).all() or (symmetric.diagonal() < 0).any():
-        return None
-    return symmetric
+        if not np.isfinite(symmetric).all() or (symmetric.diagonal() < 0).any():
+            return None
+        deviation = np.maximum(np.sqrt(symmetric.diagonal()), _LEAST_DEVIATION)
+        correlation = np.clip(symmetric / deviation / deviation[:, None], -1, 1)
+        values, vectors = np.linalg.eigh(correlation)
+        if values[0] >= -_ROUNDING:
+            return symmetric
+        raised = (vectors * np.maximum(values, 0)) @ vectors.T * deviation * deviation[:, None]
+        return np.asarray(0.5 * (raised + raised.T))
 
 
 def combine_errors(noise: Array64, drifts: Array64) -> Array64 | None:

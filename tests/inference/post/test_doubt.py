@@ -29,3 +29,16 @@ def test_known_shifts_add_their_squares_to_the_noise() -> None:
     expected = [[4.0 + 9 + 1, 1.0 - 2], [1.0 - 2, 2.0 + 4]]
     np.testing.assert_array_equal(combine_errors(noise, drifts), expected)
     assert combine_errors(noise, np.full((1, 2), 1e200)) is None
+
+
+def test_stated_covariance_is_positive_semidefinite() -> None:
+    """Draws need a root of it; rounding of very different variances leaves negative eigenvalues."""
+    matrix = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]]) * np.outer([1, 1e6, 1e-6], [1, 1e6, 1e-6])
+    stated = state_doubt(matrix)
+    assert stated is not None
+    scales = np.array([1, 1e6, 1e-6])
+    assert np.linalg.eigvalsh(stated / np.outer(scales, scales))[0] >= -1e-12
+    assert np.all(stated.diagonal() >= matrix.diagonal() * (1 - 1e-12))
+    np.testing.assert_array_equal(stated, stated.T)
+    kept = np.diag([2.0, 0.0, 1e-300])
+    np.testing.assert_array_equal(state_doubt(kept), kept)
