@@ -84,7 +84,7 @@ def _assess(search: Search) -> _Doubt:
     assert mode is not None
     step = np.zeros_like(theta) if search.step is None else search.step
     covariance = mode.covariance * max(1.0, mode.surprise) + np.outer(step, step)
-    ratios = np.linalg.solve(search.setup.prior.precision(theta), information)
+    ratios = invert(search.setup.prior.precision(theta)) @ information
     width = float(np.trace(ratios)) - len(theta) - float(np.linalg.slogdet(ratios)[1])
     learned = 0.5 * float(theta @ information @ theta) + 0.5 * width
     nats = 0.5 * float(np.trace(information @ covariance))

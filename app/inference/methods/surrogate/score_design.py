@@ -133,7 +133,7 @@ class _Losses:
         """Compute the parts that do not depend on the metric and the bound."""
         full, pull = rows.gram(frame.white), frame.forth @ prior.precision(theta) @ theta
         mistaken = _mistake_labels(rows, response, np.ones(len(frame.white)))
-        step = np.asarray(np.linalg.solve(full + frame.prior, mistaken), dtype=np.float64)
+        step = invert(full + frame.prior) @ mistaken
         return cls(rows, frame, response, sigma, misfit, full, pull, step)
 
     def compute(self, metric: Array64, clip: float, kept: Array64, root: Array64) -> Array64:
@@ -152,8 +152,8 @@ class _Losses:
         identity = np.eye(len(self.pull))
         first, second = rows.gram(white, kept), rows.gram(white, root**2)
         inverse = invert(first + self.frame.prior)
-        lost = second - first @ np.linalg.solve(self.full + _JITTER * identity, first)
-        off = np.linalg.solve(first + soft + 1e-9 * identity, (self.full + soft) @ self.pull) - self.pull
+        lost = second - first @ invert(self.full + _JITTER * identity) @ first
+        off = invert(first + soft + 1e-9 * identity) @ (self.full + soft) @ self.pull - self.pull
         bias = inverse @ _mistake_labels(rows, self.response, kept) - self.mistaken_step
         return 0.5 * np.array(
             [

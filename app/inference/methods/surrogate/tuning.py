@@ -43,7 +43,7 @@ class Tuning:
 
     # Information matrices.
     matrix_powers: tuple[float, ...] = (2.0, 3.0, 5.0, 12.0)  # orders of Lewis weights; candidates for the metric
-    matrix_bounds: tuple[float, float, int] = (1.5, 20.0, 8)  # R n / D: least, most, number; candidates for the bound
+    matrix_bounds: tuple[float, float, int] = (1.5, 20.0, 8)  # R n / D: least, most (or more), number; candidates
     spectral_floor: tuple[float, float] = (0.1, 0.5)  # eigenvalue of a correction; least, with little and much noise
     most_change: tuple[float, float] = (0.1, 4.0)  # eigenvalue; least and largest change of information by a step
 
