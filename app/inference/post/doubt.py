@@ -24,7 +24,7 @@ def state_doubt(covariance: Array64) -> Array64 | None:
         if not np.isfinite(symmetric).all() or (symmetric.diagonal() < 0).any():
             return None
         deviation = np.maximum(np.sqrt(symmetric.diagonal()), _LEAST_DEVIATION)
-        correlation = np.clip(symmetric / deviation / deviation[:, None], -1, 1)
+        correlation = np.clip(symmetric / deviation / deviation[:, None], -2, 2)  # above 1: not a covariance
         values, vectors = np.linalg.eigh(correlation)
         if values[0] >= -_ROUNDING:
             return symmetric

@@ -31,14 +31,19 @@ def test_known_shifts_add_their_squares_to_the_noise() -> None:
     assert combine_errors(noise, np.full((1, 2), 1e200)) is None
 
 
-def test_stated_covariance_is_positive_semidefinite() -> None:
+@pytest.mark.parametrize("covariance", [-0.9, 1.002, 50.0])
+def test_stated_covariance_is_positive_semidefinite(covariance: float) -> None:
     """Draws need a root of it; rounding of very different variances leaves negative eigenvalues."""
-    matrix = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]]) * np.outer([1, 1e6, 1e-6], [1, 1e6, 1e-6])
+    scales = np.array([1, 1e6, 1e-6])
+    correlation = np.array([[1.0, 0.9, covariance], [0.9, 1.0, 0.9], [covariance, 0.9, 1.0]])
+    matrix = correlation * np.outer(scales, scales)
     stated = state_doubt(matrix)
     assert stated is not None
-    scales = np.array([1, 1e6, 1e-6])
     assert np.linalg.eigvalsh(stated / np.outer(scales, scales))[0] >= -1e-12
     assert np.all(stated.diagonal() >= matrix.diagonal() * (1 - 1e-12))
     np.testing.assert_array_equal(stated, stated.T)
+
+
+def test_covariance_is_stated_unchanged() -> None:
     kept = np.diag([2.0, 0.0, 1e-300])
     np.testing.assert_array_equal(state_doubt(kept), kept)
