@@ -23,6 +23,24 @@ RUN pip --python /opt/corevault/bin/python install --no-cache-dir --no-deps --no
 FROM locked AS packages
 RUN pip --python /opt/corevault/bin/python uninstall --yes hatchling pathspec pluggy tomlkit trove-classifiers
 
+# The documentation site. Its packages stay in this stage.
+FROM ${PYTHON_IMAGE} AS guide
+WORKDIR /src
+COPY requirements.lock ./
+RUN python -m venv /opt/guide \
+ && /opt/guide/bin/pip install --no-cache-dir --require-hashes --requirement requirements.lock
+COPY pyproject.toml README.md LICENSE CONTRIBUTING.md CHANGELOG.md ./
+COPY app app
+COPY workers workers
+COPY migrations migrations
+COPY client client
+COPY tools tools
+COPY docs docs
+RUN /opt/guide/bin/pip install --no-cache-dir --no-deps --no-build-isolation --editable . --editable client \
+ && /opt/guide/bin/python -m tools.guide docs/_build/source \
+ && /opt/guide/bin/python -m sphinx -q -n -W --keep-going -c docs docs/_build/source /guide \
+ && /opt/guide/bin/python -m tools.guide.check /guide
+
 FROM ${PYTHON_IMAGE}
 LABEL org.opencontainers.image.title="corevault-server" \
       org.opencontainers.image.description="Differentially private Bayesian pseudocoresets as a service" \
@@ -39,12 +57,14 @@ RUN groupadd --gid 10000 corevault \
  && pip uninstall --yes --root-user-action ignore setuptools wheel pip
 # First the large layer, which changes with the lock file, then the small one, which changes with the code.
 COPY --from=packages /opt/corevault /opt/corevault
+COPY --from=guide /guide /opt/corevault-guide
 COPY --from=made /made/opt/corevault /opt/corevault
 ENV PATH=/opt/corevault/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     OMP_NUM_THREADS=1 \
     OPENBLAS_NUM_THREADS=1 \
-    COREVAULT_DATA_DIR=/data
+    COREVAULT_DATA_DIR=/data \
+    COREVAULT_GUIDE_DIR=/opt/corevault-guide
 USER 10001:10000
 WORKDIR /data
 VOLUME /data

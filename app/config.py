@@ -20,7 +20,7 @@ from app.vault.stores import make_folder_url
 _PREFIX = "COREVAULT_"
 _POSTGRESQL = "postgresql+psycopg"
 _SCHEMES = {"sqlite": "sqlite", **dict.fromkeys(("postgres", "postgresql", _POSTGRESQL), _POSTGRESQL)}
-SECRETS = ("database_url", "database_password", "broker_url", "broker_password")
+SECRETS = ("database_url", "database_password", "broker_url", "broker_password", "oidc_client_secret")
 """Settings that may also be given as ``COREVAULT_X_FILE``, the path of a file with the value."""
 
 
@@ -67,6 +67,9 @@ Networks = Annotated[Names, AfterValidator(_normalise_networks)]
 
 HttpsUrl = Annotated[str, require_pattern(r"https://\S+", "must be a URL that starts with https://")]
 LogLevel = Annotated[str, require_pattern("debug|info|warning|error", "must be debug, info, warning or error")]
+Scope = Annotated[
+    str, require_pattern(r"(\S+ )*openid( \S+)*", "must be words such as openid profile, one of them openid")
+]
 Roles = Annotated[Names, AfterValidator(_check_pairs)]
 
 
@@ -103,7 +106,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, extra="ignore", frozen=True)
 
     data_dir: Folder = Path("corevault-data").absolute()
-    """Folder of all files and areas that have no other setting."""
+    """Folder of all files and areas whose place no other setting names."""
     database_password: str | None = Field(default=None, repr=False)
     """Password that is put into ``database_url``."""
     database_url: str = Field(default_factory=lambda data: f"sqlite:///{data['data_dir'] / 'corevault.sqlite3'}")
@@ -116,7 +119,7 @@ class Settings(BaseSettings):
     The filesystem broker keeps its messages in ``data_dir``.
     """
     storage_url: StorageUrl = Field(default_factory=lambda data: (data["data_dir"] / "storage").as_uri())
-    """Location of the areas below that have no other setting.
+    """Location of the areas below, unless they have separate settings.
 
     The form is ``file:///absolute/path`` or ``s3://bucket/prefix``.
     """
@@ -125,9 +128,12 @@ class Settings(BaseSettings):
     released_url: StorageUrl = _area("released")
     """Area of the representations of releases. Workers write them; the API reads them."""
     wrapped_keys_url: StorageUrl = _area("wrapped-keys")
-    """Area of the datasets' keys, sealed to the worker. Never put it in one backup with the database."""
+    """Area of the keys of datasets and uploads, sealed to the worker.
+
+    Never put it in one backup with the database or the vault.
+    """
     vault_url: StorageUrl = _area("vault")
-    """Area of the encrypted tables. Only workers use it."""
+    """Area of the encrypted tables, and of sealed partial sums of split queries. Only workers use it."""
     key_backup_days: Annotated[int, Field(ge=0)] = 0
     """Days for which the operator keeps backups of the wrapped keys. Deletion receipts state them."""
     keep_superseded_days: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
@@ -178,6 +184,11 @@ class Settings(BaseSettings):
     split_rows: Count = 10_000_000
     """Expected rows of a job's largest query from which its queries are split."""
 
+    guide_dir: Folder | None = None
+    """Folder of the documentation site that ``make docs`` builds; it is served at ``/docs/guide/``.
+
+    The API reads the list of files when it starts.
+    """
     tls_cert: Folder | None = None
     """PEM file with the server's certificate chain."""
     tls_key: Folder | None = None
@@ -204,6 +215,12 @@ class Settings(BaseSettings):
     """
     oidc_audience: str | None = None
     """Value of ``aud`` in tokens for this server."""
+    oidc_client_id: str | None = None
+    """Id of the dashboard at the issuer: people can then sign in there. It needs ``oidc_issuer``."""
+    oidc_client_secret: str | None = Field(default=None, repr=False)
+    """Secret of that client; none: a public client. ``COREVAULT_OIDC_CLIENT_SECRET_FILE`` may name a file with it."""
+    oidc_scope: Scope = "openid"
+    """Scopes that the dashboard asks for, separated by spaces; ``openid`` is one of them."""
     oidc_jwks_url: HttpsUrl | None = None
     """URL of the issuer's keys, instead of the one in its discovery document."""
     oidc_ca_file: Folder | None = None

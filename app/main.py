@@ -4,7 +4,8 @@ import base64
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from fastapi import APIRouter, FastAPI
@@ -21,6 +22,8 @@ from app.auth.service import Keys
 from app.budgets.endpoints import router as budgets_router
 from app.catalogue.endpoints import router as catalogue_router
 from app.config import Settings
+from app.dashboard.problem_pages import ProblemPages
+from app.dashboard.router import router as dashboard_router
 from app.datasets.endpoints import router as datasets_router
 from app.datasets.uploads.endpoints import router as uploads_router
 from app.db import BackgroundWriter, Database, WriteSession, make_engine
@@ -31,6 +34,8 @@ from app.health.metrics import Metrics
 from app.health.readiness import Readiness
 from app.http.errors.openapi import describe
 from app.http.errors.problems import answer_domain_error, answer_invalid_input, answer_router_error
+from app.http.guide.endpoints import router as guide_router
+from app.http.guide.site import open_site
 from app.http.middleware.addresses import AllowedHosts, TrustedProxies
 from app.http.middleware.head_options_cors import HeadOptionsCors, answer_method_not_allowed
 from app.http.middleware.logs import log_exchange
@@ -54,7 +59,7 @@ from app.vault.signing import Signer, compute_key_id
 from app.vault.store import ObjectStore
 
 if TYPE_CHECKING:
-    from app.oidc import TokenVerifier
+    from app.oidc import CodeFlow, TokenVerifier
 
 ROUTERS: tuple[APIRouter, ...] = (
     auth_router,
@@ -66,6 +71,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     releases_router,
     audit_router,
     health_router,
+    guide_router,
+    dashboard_router,
 )
 
 
@@ -76,6 +83,7 @@ def create_app(
     metrics_dir: str | None = None,
     hosts: AllowedHosts | None = None,
     least_rate: LeastRate | None = None,
+    guide: Path | None = None,
 ) -> FastAPI:
     """Make the ASGI application. It verifies the ledger at start-up.
 
@@ -85,27 +93,18 @@ def create_app(
         metrics_dir: the folder in which several processes share their counts.
         hosts: allowed values of the Host header; None: all.
         least_rate: lowest accepted rate of request bodies; None: no limit.
+        guide: the folder of the documentation site; None: there is none.
     """
     counts = Metrics(Gauges(services.database), shared=metrics_dir) if metrics else None
     recorder = AuditRecorder(services.database, services.signer)
     observers: tuple[Callable[[Exchange], None], ...] = (log_exchange, recorder.observe)
     if counts is not None:
         observers += (counts.observe,)
-    app = FastAPI(
-        title="Corevault",
-        version="1",
-        summary="A privacy wall with an exit: differentially private Bayesian pseudocoresets.",
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        lifespan=_lifespan,
-        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
-    )
-    for router in ROUTERS:
-        app.router.routes.extend(router.routes)  # flat, so that every route has its whole path template
+    app = _make_routed_app()
     cache = PublicReleases()
     app.user_middleware.extend(
         [
+            Middleware(ProblemPages),
             Middleware(OuterMiddleware, observers=observers, hosts=hosts),
             Middleware(SlowBodyGuard, least=least_rate),
             Middleware(HeadOptionsCors, routes=app.routes),
@@ -118,9 +117,31 @@ def create_app(
     app.add_exception_handler(405, answer_method_not_allowed)
     app.state.services, app.state.body_key = services, services.identity_key
     app.state.metrics = counts
+    app.state.guide = open_site(guide)
     app.state.audit_recorder = recorder
     app.state.public_releases = cache
     app.state.readiness = Readiness(services, partial(_audit, services.ledger))
+    return app
+
+
+def describe_api() -> dict[str, Any]:
+    """Make the OpenAPI document. It needs no services."""
+    return _make_routed_app().openapi()
+
+
+def _make_routed_app() -> FastAPI:
+    app = FastAPI(
+        title="Corevault",
+        version="1",
+        summary="A privacy wall with an exit: differentially private Bayesian pseudocoresets.",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan,
+        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
+    )
+    for router in ROUTERS:
+        app.router.routes.extend(router.routes)  # flat, so that every route has its whole path template
     describe(app)
     return app
 
@@ -162,6 +183,7 @@ def build_services(settings: Settings) -> Services:
     mark = HighWaterMark(open_marks(settings.mark_url), signer)
     ledger, queue = Ledger(signer, settings.max_epsilon, mark), CeleryQueue(settings.broker_url, settings.data_dir)
     database = Database(make_engine(settings.database_url), mark.confirm)
+    tokens, flow = _build_sign_in(settings)
     return Services(
         database=database,
         ledger=ledger,
@@ -186,7 +208,9 @@ def build_services(settings: Settings) -> Services:
             keys=settings.max_keys,
         ),
         on_dataset_deleted=Lifecycle(ledger, queue).dataset_deleted,
-        tokens=_build_token_verifier(settings),
+        behind_tls=settings.behind_tls,
+        tokens=tokens,
+        code_flow=flow,
         rates=RateLimits(
             open_windows(settings.broker_url),
             requests=Rate(settings.requests_per_window, settings.request_window_seconds),
@@ -197,23 +221,31 @@ def build_services(settings: Settings) -> Services:
     )
 
 
-def _build_token_verifier(settings: Settings) -> "TokenVerifier | None":
-    """Build the verifier of OpenID Connect tokens, if an issuer is set.
+def _build_sign_in(settings: Settings) -> "tuple[TokenVerifier | None, CodeFlow | None]":
+    """Build the verifier of bearer tokens, and the flow of the dashboard.
 
     Raises:
         CorevaultError: the settings of OpenID Connect are not complete, or its libraries are missing.
     """
     if settings.oidc_issuer is None:
-        return None
+        if settings.oidc_client_id is not None:
+            raise CorevaultError("COREVAULT_OIDC_CLIENT_ID needs COREVAULT_OIDC_ISSUER, the issuer of this client.")
+        return None, None
     if settings.oidc_audience is None:
         raise CorevaultError("COREVAULT_OIDC_ISSUER needs COREVAULT_OIDC_AUDIENCE, the audience of its tokens.")
     try:
-        from app.oidc import Documents, Provider, ProviderKeys, TokenVerifier  # noqa: PLC0415  (an extra)
+        from app.oidc import Client, CodeFlow, Documents, Provider, ProviderKeys, TokenVerifier  # noqa: PLC0415  (an extra)
     except ImportError:
         raise CorevaultError("COREVAULT_OIDC_ISSUER needs an extra: pip install 'corevault-server[oidc]'") from None
-    keys = ProviderKeys(Documents(settings.oidc_ca_file), settings.oidc_issuer, settings.oidc_jwks_url)
+    documents, issuer = Documents(settings.oidc_ca_file), settings.oidc_issuer
+    keys = ProviderKeys(documents, issuer, settings.oidc_jwks_url)
     roles = dict(pair.rsplit("=", 1) for pair in settings.oidc_roles)
-    return TokenVerifier(Provider(settings.oidc_issuer, settings.oidc_audience, settings.oidc_role_claim, roles), keys)
+    tokens = TokenVerifier(Provider(issuer, settings.oidc_audience, settings.oidc_role_claim, roles), keys)
+    if settings.oidc_client_id is None:
+        return tokens, None
+    client = Client(settings.oidc_client_id, settings.oidc_client_secret, settings.oidc_scope)
+    of_client = TokenVerifier(Provider(issuer, client.client_id, settings.oidc_role_claim, roles), keys)
+    return tokens, CodeFlow(documents, issuer, client, of_client)
 
 
 def make_verification_key(public_key: str, use: str) -> VerificationKey:

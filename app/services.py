@@ -12,7 +12,7 @@ from app.queue import TaskQueue
 if TYPE_CHECKING:
     from app.http.rate_limits.rates import RateLimits
     from app.ledger import Ledger
-    from app.oidc import TokenVerifier
+    from app.oidc import CodeFlow, TokenVerifier
     from app.vault.areas import Areas
     from app.vault.signing import Signer
 
@@ -56,7 +56,11 @@ class Services:
     limits: Limits
     on_dataset_deleted: Callable[[WriteSession, str], None] = lambda _, __: None
     """Called in the transaction that deletes a dataset; ends its jobs."""
+    behind_tls: bool = False
+    """Whether a proxy terminates TLS, so that browsers use https although requests arrive over http."""
     tokens: "TokenVerifier | None" = None
+    code_flow: "CodeFlow | None" = None
+    """How people sign in to the dashboard at the provider; None: only with API keys."""
     rates: "RateLimits | None" = None
     background: BackgroundWriter | None = None
     group_commit: GroupCommit = field(init=False, repr=False)

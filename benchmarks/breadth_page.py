@@ -34,12 +34,12 @@ The {worst} furthest from the aim:
 """
 TEXT: Final = (
     f"Written by `make breadth`. `{METHOD}` at its defaults, {SIZE} points, δ = 1/N, on {spell_count(TABLES)} tables "
-    f"that mix columns of every kind at random. Every ε at which σD²/N is at most {UNRESOLVED:g}; medians of "
-    f"{spell_count(RUNS)} runs with the same random numbers at every ε. The floor is the loss of one Gaussian release "
-    "of the whole budget that is given the mode and the information of these rows, by the best of several bounds. It "
-    f"is not a lower bound, and runs may do better. The aim is a KL of at most {read_promise(0.2)} times it up to "
-    f"ε = 0.2, and {read_promise(1.0)} times at ε = 1. Flags and levels are columns of 0 and 1 that are *not* declared "
-    "as such. Every table: [breadth.csv](breadth.csv)."
+    f"with a random mix of columns of every kind. A table has every ε at which σD²/N is at most {UNRESOLVED:g}. KLs "
+    f"are medians of {spell_count(RUNS)} runs, with the same random numbers at every ε. The floor is the expected KL "
+    "of one Gaussian release that spends the whole budget. It is given the mode and the information of these rows, "
+    "and uses the best of several bounds. The floor is not a lower bound: runs may be better. The aim is a KL of at "
+    f"most {read_promise(0.2)} times the floor up to ε = 0.2, and {read_promise(1.0)} times at ε = 1. Flags and levels "
+    "are columns of 0 and 1 that are *not* declared as binary or categorical. Every table: [breadth.csv](breadth.csv)."
 )
 
 

@@ -102,7 +102,7 @@ def _names(rows: Rows) -> tuple[str, ...]:
 def _solve(name: str, rows: Rows, spec: ModelSpec, *, bound: float, target: Column, held_out: Rows | None) -> Case:
     if float(np.abs(rows.x).max()) > bound:
         raise ValueError(f"{name}: the declared bounds would clamp values")
-    columns = (*(Column(name, "real", -bound, bound) for name in spec.features), target)
+    columns = (*(Column(name, "real", -bound, bound) for name in spec.columns if name != target.name), target)
     slots = len(rows.y)
     facts = DeclaredFacts(columns, slots, {"kind": "row"}, "private", 1 / slots)
     case = Case(name, facts, spec, ArrayRows(rows.x, rows.y, slots), held_out)
@@ -133,7 +133,7 @@ def compute_full_posterior(case: Case) -> Laplace:
     model, design, prior = case.problem
     x, y, present = design.encode(case.source.gather(np.arange(case.source.slots)))
     rows, weights = model.fold(x.astype(np.float64), y), present.astype(np.float64)
-    found = fit_laplace(model, rows, weights, prior, np.zeros(model.dimension))
+    found = fit_laplace(model, rows, weights, prior, prior.mean)
     gradient = model.expand(rows, weights, found.mean).gradient + prior.gradient(found.mean)
     if not np.sum(np.square(solve_triangular(found.factor, gradient, lower=True))) < _MOST_DECREMENT:
         raise NoMode(case.name)

@@ -34,10 +34,11 @@ The worst pairs for {new}:
 """
 TEXT: Final = (
     "Written by `make compare`. Both engines release the same {tables} tables of seed {seed}, with the same noise. "
-    "Ratios are of {new} over {old}: below 1, {new} is nearer to the full posterior. They are geometric means, "
-    "×/÷ their standard errors over tables, by ε and over all ε; the ε of one table count as one. "
-    f"A KL below {LEAST_KL:g} nats counts as that. A pair without two finite values is in no ratio. The last columns "
-    "count failed, calibrated and bad releases, old and new. Every release: [{file}]({file})."
+    "A ratio is the KL of {new} over that of {old}: below 1, {new} is nearer to the full posterior. Ratios are "
+    "geometric means over tables, for each ε and for all. After ×/÷ is the standard error, as a factor. For all ε, the "
+    "ratios of one table are averaged first. "
+    f"A KL below {LEAST_KL:g} nats counts as {LEAST_KL:g}. A pair without two finite values is in no ratio. The last "
+    "columns count failed, calibrated and bad releases, old and new. Every release: [{file}]({file})."
 )
 
 

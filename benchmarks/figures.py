@@ -1,13 +1,16 @@
 """Single figures with their targets, as lines of a CSV file with the environment."""
 
 import csv
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from benchmarks.environment import describe_environment
 from benchmarks.records import format_text
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,19 @@ def write_lines(path: Path, results: Sequence[Any], kind: Any = None, *, append:
         if not append:
             lines.writeheader()
         lines.writerows({name: format_text(value) for name, value in asdict(each).items()} for each in results)
+
+
+def read_lines(path: Path, kind: type[Row]) -> list[Row]:
+    """Reads what :func:`write_lines` wrote: instances of a dataclass of texts, integers and real numbers."""
+    types: list[tuple[str, Any]] = [(each.name, each.type) for each in fields(cast("Any", kind))]
+    with path.open(newline="") as file:
+        return [kind(**{name: _parse(each, line[name]) for name, each in types}) for line in csv.DictReader(file)]
+
+
+def _parse(kind: Any, text: str) -> str | int | float:
+    if kind is float:
+        return float(text) if text else math.nan
+    return int(text) if kind is int else text
 
 
 def format_three_digits(value: float) -> str:

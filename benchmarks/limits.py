@@ -22,7 +22,7 @@ from app.inference.private_zone.mechanisms import NoiseSource
 from benchmarks.adult import MissingData
 from benchmarks.cases import Case, make_gaussian_mean
 from benchmarks.environment import describe, describe_environment
-from benchmarks.experiments.logistic import make_large
+from benchmarks.experiments.paper_tables import make_large
 from benchmarks.figures import Figure, format_three_digits, read_csv, write_csv
 from benchmarks.queries import DRAWS, ROWS, WIDTH, generate, make_potentials, measure_fastest
 from benchmarks.runs import Job, carry_out, make_plan

@@ -37,7 +37,7 @@ def fit_posterior(case: Case, release: Pseudocoreset) -> Laplace:
     """The posterior given the released points. Starts the search for the mode from zero."""
     model, design, prior = case.problem
     y = np.zeros(len(release.u)) if release.y is None else design.encode_targets(release.y)
-    return fit_laplace(model, model.fold(release.u, y), release.weight, prior, np.zeros(model.dimension))
+    return fit_laplace(model, model.fold(release.u, y), release.weight, prior, prior.mean)
 
 
 def read_stated(stated: Posterior) -> Laplace:
@@ -51,7 +51,7 @@ def compute_prior_divergence(case: Case) -> float:
     """KL from the prior to the full posterior."""
     prior = case.problem.prior
     assert case.exact is not None
-    origin = np.zeros(prior.dimension)
+    origin = prior.mean
     factor = np.asarray(np.linalg.cholesky(prior.precision(origin)), dtype=np.float64)
     return compute_divergence(Laplace(origin, factor), case.exact)
 

@@ -16,33 +16,51 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from benchmarks import readme
+from benchmarks import papers_page, readme
 from benchmarks.adult import MissingData
 from benchmarks.environment import PAGES, describe_environment
 from benchmarks.experiment import Experiment
 from benchmarks.experiments import (
+    bound,
+    cpu_time,
     gaussian_mean,
+    incremental,
     linear_regression,
     logistic,
     privacy_sweep,
+    private_sizes,
     private_table,
+    progression,
+    projections,
+    psvi_iterations,
     scaling,
     unseen,
 )
 from benchmarks.plots import draw
 from benchmarks.records import REFERENCE, Record, open_sink, read
 from benchmarks.runs import Job, execute
+from benchmarks.study import Study
+from benchmarks.tables.real import MissingPackage
 
 EXPERIMENTS: Final = (
     gaussian_mean.EXPERIMENT,
     linear_regression.EXPERIMENT,
+    projections.EXPERIMENT,
     logistic.SMALL_EXPERIMENT,
     logistic.LARGE_EXPERIMENT,
+    psvi_iterations.EXPERIMENT,
     privacy_sweep.EXPERIMENT,
+    private_sizes.EXPERIMENT,
     private_table.EXPERIMENT,
     unseen.EXPERIMENT,
     scaling.EXPERIMENT,
 )
+STUDIES: Final = (progression.STUDY, bound.STUDY, incremental.STUDY, cpu_time.STUDY)
+PAPERS: Final = (
+    *("progression", "bound", "gaussian-mean", "linear-regression", "projections", "logistic-small", "incremental"),
+    *("logistic-large", "psvi-iterations", "privacy-sweep", "private-sizes"),
+)
+"""The experiments and studies of the papers, in the order of their figures."""
 
 
 def measure(experiment: Experiment, folder: Path, *, quick: bool, only: str | None) -> None:
@@ -55,7 +73,11 @@ def measure(experiment: Experiment, folder: Path, *, quick: bool, only: str | No
                 sink(each)
             elif only in {None, each.label or each.method}:
                 sink(_execute(each))
-    file = folder / f"{experiment.name}.json"
+    _write_circumstances(folder, experiment.name, only)
+
+
+def _write_circumstances(folder: Path, name: str, only: str | None = None) -> None:
+    file = folder / f"{name}.json"
     file.write_text(json.dumps(_circumstances(file, only), indent=1) + "\n")
 
 
@@ -83,18 +105,24 @@ def render(folder: Path) -> None:
     for experiment in EXPERIMENTS:
         if (folder / f"{experiment.name}.csv").exists():
             draw(experiment, read(folder / f"{experiment.name}.csv"), folder / f"{experiment.name}.png")
-    print(readme.write(folder, EXPERIMENTS))
+    for study in STUDIES:
+        if all((folder / f"{name}.csv").exists() for name in study.files):
+            study.draw(folder / f"{study.name}.csv", folder / f"{study.name}.png")
+    print(readme.write(folder, EXPERIMENTS, STUDIES))
+    print(papers_page.write(folder, (folder.parent if folder == PAGES else folder) / "papers.md"))
 
 
 def main() -> int:
     """Runs the named experiments, then writes figures and tables."""
-    names = [experiment.name for experiment in EXPERIMENTS]
+    names = [each.name for each in (*EXPERIMENTS, *STUDIES) if not isinstance(each, Study) or each.measure]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}; papers: all of the papers")
     parser.add_argument("--quick", action="store_true", help="a few small cells, into a temporary folder")
     parser.add_argument("--only", metavar="METHOD", help="runs of this method alone, by its name in the tables")
     parser.add_argument("--render", action="store_true", help="write figures and tables of the existing runs")
     arguments = parser.parse_args()
+    if arguments.names == ["papers"]:
+        arguments.names = list(PAPERS)
     if not set(arguments.names) <= set(names) or bool(arguments.names) == arguments.render:
         parser.error(f"name experiments of {', '.join(names)}, or --render alone")
     folder = Path(tempfile.mkdtemp(prefix="corevault-benchmarks-")) if arguments.quick else PAGES
@@ -102,7 +130,11 @@ def main() -> int:
     try:
         for experiment in (each for each in EXPERIMENTS if each.name in arguments.names):
             measure(experiment, folder, quick=arguments.quick, only=arguments.only)
-    except MissingData as missing:
+        for study in (each for each in STUDIES if each.name in arguments.names):
+            assert study.measure is not None
+            study.measure(folder / f"{study.name}.csv", quick=arguments.quick)
+            _write_circumstances(folder, study.name)
+    except (MissingData, MissingPackage) as missing:
         print(missing, file=sys.stderr)
         failed = True
     render(folder)

@@ -4,9 +4,10 @@ Lines are medians, and bands are quartiles.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import matplotlib as mpl
 import numpy as np
@@ -15,6 +16,7 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from benchmarks.experiment import AXES, Experiment, Quantity
@@ -34,9 +36,18 @@ from benchmarks.summaries import (
 COLOURS: Final = ("#E69F00", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#8C6D31")
 """The palette of Okabe and Ito, which people with red-green colour blindness can distinguish. Markers differ too."""
 MARKERS: Final = "vos^DP<*"
-STYLES: Final = dict(zip(LINES, (0, 1, 2, 3, 4, 5, 6, 7, 1, 2, 6, 0, 7), strict=True))
-"""The style of a method, the same in every figure and different from the other methods of a figure."""
+STYLES: Final = dict(
+    zip(
+        LINES,
+        ((0, "-"), (1, "-"), (1, "--"), (1, ":"), (2, "-"), (3, "-"), (4, "-"), (5, "-"), (6, "-"), (6, "--"), (7, "-"),
+         (2, "-"), (2, "--"), (6, "-"), (0, "-"), (7, "-")),
+        strict=True,
+    )
+)  # fmt: skip
+"""Colour and dashes of a method, the same in every figure and different from the other methods of a figure."""
 DASHES: Final = ("--", ":", "-.", (0, (1, 3)))
+SOLID: Final = "-"
+_LOOK: Final[Any] = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 LEAST: Final = 1e-6
 """Smaller values are rounding errors, and are drawn here."""
 _QUIET: Final = "#6b7280"
@@ -47,11 +58,32 @@ _FEW_DECADES: Final = 2000.0
 """Below this ratio an axis has labels at 1, 2, 5 and 10, because powers of ten would be too few."""
 
 
+@contextmanager
+def open_figure(
+    path: Path, title: str, size: tuple[float, float], grid: tuple[int, int] = (1, 1)
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """A figure with a grid of panels; it is written at the end."""
+    plt.rcParams.update(_LOOK)
+    figure, panels = plt.subplots(*grid, figsize=size, squeeze=False, layout="constrained")
+    yield figure, list(panels.flat)
+    figure.suptitle(title, x=0.01, ha="left", weight="bold")
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def add_legend(figure: Figure, panels: Sequence[Axes], columns: int = 4) -> None:
+    """One legend below the panels, with each label once."""
+    handles = {label: each for axes in panels for each, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside lower center", ncols=min(columns, len(handles)), frameon=False
+    )
+
+
 def draw(experiment: Experiment, records: Sequence[Record], path: Path) -> None:
     """Writes the figure."""
     quantities = [each for each in experiment.quantities if each.in_figure]
     names = list_distinct(record.data for record in records)
-    plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
+    plt.rcParams.update(_LOOK)
     panels = [(quantity, data) for quantity in quantities for data in names]
     columns = len(names) if len(names) < 4 else 2
     rows = -(-len(panels) // columns)
@@ -61,10 +93,7 @@ def draw(experiment: Experiment, records: Sequence[Record], path: Path) -> None:
     for axes, (quantity, data) in zip(grid.flat, panels, strict=True):
         _panel(axes, experiment.axis(data), quantity, choose(records, data=data), order)
         axes.set_title(data, loc="left", fontsize=10)
-    handles = {label: each for axes in grid.flat for each, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=min(5, len(handles)), frameon=False
-    )
+    add_legend(figure, list(grid.flat), 4 if columns > 1 else 3)
     figure.suptitle(experiment.title, x=0.01, ha="left", weight="bold")
     figure.savefig(path, dpi=130)
     plt.close(figure)
@@ -74,7 +103,7 @@ def _panel(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record],
     references = list_distinct(record.method for record in records if record.outcome == REFERENCE)
     for index, line in enumerate(each for each in order if each not in references):
         place = find_place(line)
-        _line(axes, axis, quantity, choose(records, method=line), index if place < 0 else STYLES[LINES[place]])
+        _line(axes, axis, quantity, choose(records, method=line), (index, SOLID) if place < 0 else STYLES[LINES[place]])
     for index, line in enumerate(references):
         points = _points(axis, quantity, choose(records, method=line))
         if points:
@@ -101,17 +130,20 @@ def _widen(axes: Axes) -> None:
         axes.yaxis.set_minor_locator(NullLocator())
 
 
-def _line(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record], index: int) -> None:
+def _line(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record], style: tuple[int, str]) -> None:
     points = _points(axis, quantity, records)
     if not points:
         return
     x = [at for at, _ in points]
+    index, dashes = style
     colour = COLOURS[index % len(COLOURS)]
     least = LEAST if quantity.logarithmic else -math.inf
     lower, medians, upper = (
         [max(getattr(each, name), least) for _, each in points] for name in ("lower", "median", "upper")
     )
-    axes.plot(x, medians, color=colour, marker=MARKERS[index % len(MARKERS)], ms=4, lw=1.5, label=records[0].method)
+    axes.plot(
+        x, medians, color=colour, marker=MARKERS[index % len(MARKERS)], ms=4, lw=1.5, ls=dashes, label=records[0].method
+    )
     axes.fill_between(x, lower, upper, color=colour, alpha=0.18, lw=0)
 
 

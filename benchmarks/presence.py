@@ -34,11 +34,14 @@ from app.inference.private_zone.partition import gather
 from app.inference.private_zone.queries import (
     BoundedScoreSum,
     ClippedScoreSum,
+    CutScoreSum,
+    ExcessSum,
     InformationSum,
     LengthHistogram,
     MeanSum,
     MomentSum,
     PotentialSum,
+    ResidualHistogram,
     TailSum,
 )
 
@@ -51,10 +54,13 @@ TARGETS: Final = {
     "logistic-regression": Column("target", "binary"),
     "probit-regression": Column("target", "binary"),
     "linear-regression": Column("target", "real", 0.0, 10.0),
+    "student-t-regression": Column("target", "real", 0.0, 11.0),
     "poisson-regression": Column("target", "integer", 0.0, 20.0),
+    "negative-binomial-regression": Column("target", "integer", 0.0, 21.0),
     "multinomial-logistic": Column("target", "categorical", categories=("a", "b", "c")),
     "gaussian-mean": None,
 }
+"""The target of each family. All are different, because :func:`declare` finds the family by its target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +133,9 @@ def list_queries(model: Model, design: Design) -> Iterator[Query]:
         MomentSum(**shape, clip=5.0),
         MeanSum(**shape, clip=5.0),
         LengthHistogram(**shape, largest=80.0, squares=True),
+        CutScoreSum(theta, transform, 1.0, 2.0),
+        ResidualHistogram(theta),
+        ExcessSum(theta, 1.5, scale=1.0, centre=0.1, spread=0.5, squares=0.3, clip=2.0),
     ]
     if design.intercept:
         centre = np.zeros(p - 1)

@@ -17,7 +17,7 @@ from app.inference.core.model import Array64
 from benchmarks.adult import MissingData
 from benchmarks.cases import Case, make_logistic
 from benchmarks.designs import Rows
-from benchmarks.experiments.logistic import make_small_rows
+from benchmarks.experiments.paper_tables import make_small_rows
 from benchmarks.measures import compute_prior_divergence, fit_posterior
 from benchmarks.runs import Job, make_seeded_release
 from benchmarks.sources import ArrayRows

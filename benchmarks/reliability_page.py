@@ -25,7 +25,7 @@ PAGE: Final = """# Reliability on fresh tables
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 {lines}
 
-Calibrated share; bad ones; coverage and coverage by noise alone of calibrated releases, by ε:
+By ε: calibrated releases; bad ones; coverage, and coverage by noise, of calibrated releases.
 
 | kind | {epsilons} |
 | --- | {rule} |
@@ -38,15 +38,17 @@ The worst calibrated releases:
 {worst}
 """
 TEXT: Final = (
-    "Written by `make reliability`. Releases of `{engines}` on {tables} tables of seed {seed}. No choice was made with "
-    "this seed; the rows of real tables are the same for every seed. Each release is compared with the full posterior "
-    "of the rows (Laplace approximation at the mode). "
+    "Written by `make reliability`. Releases of `{engines}` on {tables} tables of seed {seed}. The method was not "
+    "tuned on this seed; the rows of real tables are the same for every seed. Each release is compared with the full "
+    "posterior of the rows (Laplace approximation at the mode). "
     f"A calibrated release is *bad* if its KL exceeds {FAR_NATS:g} nats and {FAR_TIMES:g} times its `noise_kl`. "
-    f"*Worst* is the largest KL over `noise_kl`, which counts as at least {FAR_NATS / FAR_TIMES:g} nats: more than "
-    f"{FAR_TIMES:g} is bad. *Coverage* is a share of the parameters of calibrated releases. Their full posterior mean "
-    "is in the 95 % interval of variance posterior + doubt; *by noise*, in that of doubt alone. *Centre* is by noise "
-    "too, of all releases that are usable. The floor is the KL of one Gaussian release of the whole budget that is "
-    "given the mode of these rows; ratios are medians. Failed runs count as releases. Every release: [{file}]({file})."
+    f"*Worst* is the largest ratio of KL to `noise_kl`, where a smaller `noise_kl` counts as "
+    f"{FAR_NATS / FAR_TIMES:g} nats. A ratio above {FAR_TIMES:g} is bad. *Coverage* is of calibrated releases: the "
+    "share of their parameters whose full posterior mean is in the 95 % interval. The interval has the variance of the "
+    "posterior plus the doubt. *By noise* is the same share for intervals with the variance of the doubt alone. "
+    "*Centre* is *by noise* for all usable releases, not only calibrated ones. The floor is the expected KL of one "
+    "Gaussian release that spends the whole budget and is given the mode of these rows. Ratios are medians. *Releases* "
+    "include failed runs. Every release: [{file}]({file})."
 )
 
 

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from app.inference.conjugate import make_run_problem
 from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
 from app.inference.core.release import Pseudocoreset
 from app.inference.post.laplace import Laplace
 from app.inference.private_zone.mechanisms import DiscreteGaussian, NoiseSource
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import find_method
-from app.inference.runner import run, run_public
+from app.inference.runner import run_points, run_public
 from app.privacy.calibration import calibrate
 from benchmarks.cases import Case
 from benchmarks.environment import find_commit
@@ -140,8 +141,10 @@ def carry_out(
     if noise is None:
         noise = NoNoise() if math.isinf(job.epsilon) else DiscreteGaussian()
     facts = job.case.facts
-    oracle = ClippedGaussianOracle(job.case.problem.model, plan, facts, source, noise=noise, sampling=sampling)
-    return run(plan, facts, oracle, rng, progress), source.seconds
+    oracle = ClippedGaussianOracle(
+        make_run_problem(plan, facts).model, plan, facts, source, noise=noise, sampling=sampling
+    )
+    return run_points(plan, facts, oracle, rng, progress), source.seconds
 
 
 def make_seeded_release(job: Job) -> Pseudocoreset:

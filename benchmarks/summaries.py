@@ -19,11 +19,14 @@ _WORDS: Final = {3: "three", 18: "eighteen", 100: "a hundred"}
 LINES: Final = (
     "dp-psvi-surrogate",
     "PSVI",
+    "PSVI, published steps",
+    "PSVI, Algorithm 1",
     "SparseVI",
     "GIGA, optimal",
     "GIGA, realistic",
     "uniform",
     "dp-psvi, clamped",
+    "dp-psvi, published settings",
     "dp-psvi",
     "dp-vi",
     "dp-vi, published settings",
@@ -114,6 +117,16 @@ def _table(experiment: Experiment, head: Sequence[str], records: Sequence[Record
             cells = [_cell(experiment, head[0], of_data, line, at) for at in head[1:]]
             if any(text != NOTHING for text in cells):
                 rows.append([data, line, *cells])
+    return _join(rows)
+
+
+def render_rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown. Columns are aligned to the right if all their cells are numbers."""
+    right = [all(row[index][:1].isdigit() or row[index] == NOTHING for row in rows) for index in range(len(head))]
+    return _join([head, ["---:" if each else "---" for each in right], *rows])
+
+
+def _join(rows: Iterable[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 

@@ -18,18 +18,26 @@ _TABLES_PER_PROCESS = 50
 
 @dataclass(frozen=True)
 class Sweep:
-    """Tables ``0 .. tables - 1`` of a seed, at each epsilon, by each engine."""
+    """Tables ``0 .. tables - 1`` of a seed, at each epsilon, by each engine.
+
+    ``in_turn``: each table at one epsilon only, in turn. So a sweep of the same length has more tables.
+    """
 
     seed: int
     tables: int
     kinds: tuple[str, ...]
     epsilons: tuple[float, ...]
     engines: tuple[Engine, ...]
+    in_turn: bool = False
 
     @property
     def lines_per_table(self) -> int:
         """The number of outcomes of each table."""
-        return len(self.epsilons) * len(self.engines)
+        return len(self.list_epsilons(0)) * len(self.engines)
+
+    def list_epsilons(self, table: int) -> tuple[float, ...]:
+        """List the epsilons at which a table is measured."""
+        return (self.epsilons[table % len(self.epsilons)],) if self.in_turn else self.epsilons
 
 
 def read_outcomes(path: Path) -> list[Outcome]:
@@ -100,4 +108,4 @@ def _measure(sweep: Sweep, numbers: Iterable[int], processes: int) -> Iterator[l
 
 
 def _measure_one(sweep: Sweep, number: int) -> list[Outcome]:
-    return measure_table(sweep.seed, number, sweep.kinds, sweep.epsilons, sweep.engines)
+    return measure_table(sweep.seed, number, sweep.kinds, sweep.list_epsilons(number), sweep.engines)

@@ -18,6 +18,7 @@ def add_options(parser: argparse.ArgumentParser, out: Path, tables: int) -> None
     """Add the options of a sweep that writes ``out``."""
     parser.add_argument("--tables", type=int, default=tables, help="the number of tables (%(default)s)")
     parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
+    parser.add_argument("--in-turn", action="store_true", help="measure each table at one epsilon only, in turn")
     parser.add_argument("--seed", type=int, help="the seed of the tables; by default a fresh one is drawn")
     parser.add_argument("--groups", nargs="+", choices=list_groups(), default=list_groups())
     parser.add_argument("--processes", type=int, default=1)
@@ -51,7 +52,7 @@ def run_options(options: argparse.Namespace, engines: Sequence[Engine]) -> tuple
         sys.exit(f"{part} is of a stopped sweep: add --resume, or remove it")
     kinds = tuple(name for name, kind in KINDS.items() if kind.group in options.groups)
     epsilons = tuple(sorted(options.epsilons))
-    sweep = Sweep(choose_seed(options.seed, part), options.tables, kinds, epsilons, tuple(engines))
+    sweep = Sweep(choose_seed(options.seed, part), options.tables, kinds, epsilons, tuple(engines), options.in_turn)
     print(f"seed {sweep.seed}", flush=True)
 
     def show(done: int) -> None:

@@ -14,10 +14,10 @@ HEADINGS: Final = ("epsilon", "runs", "median gap", "worst gap", "median KL", "t
 _PAGE: Final = """# Census income, all columns, through the HTTP API
 
 Written by `make adult`. Releases of `{method}`, {size} points each: logistic regression on all 14 features (101 design
-columns) under N(0, 1) priors, δ = {delta:g}. The gap is the mean log-likelihood of the test rows under the full table's
-posterior less that under a release's, in nats a row; KL is to the full posterior, in nats; trusted counts releases with
-`trusted: true`; seconds run from the order to the download, on a shared core. Random numbers have no seed, so a
-repetition differs. Every release: [{name}.csv]({name}.csv).
+columns) under N(0, 1) priors, δ = {delta:g}. The *gap* compares the mean log-likelihood of the test rows: the value
+under the posterior of the full table, minus the value under that of a release, in nats per row. KL is to the full
+posterior, in nats. *Trusted* counts releases with `trusted: true`. *Seconds* are from the submission to the download,
+on a shared core. Random numbers have no seed, so a repetition differs. Every release: [{name}.csv]({name}.csv).
 
 {measured_on}
 

@@ -19,7 +19,7 @@ from app.inference.post.laplace import Laplace, fit_laplace
 from app.inference.private_zone.mechanisms import GRID, NoiseSource
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import find_method
-from app.inference.runner import run
+from app.inference.runner import run_points
 from support.divergence import compute_divergence
 from support.table import Table
 
@@ -172,7 +172,7 @@ def build(case: Case, plan: MechanismPlan, noise: NoiseSource, seed: int = 0) ->
     """Run ``plan`` with the real oracle."""
     sampling = np.random.Generator(ChaCha(key=seed))
     oracle = ClippedGaussianOracle(case.problem.model, plan, case.facts, case.table(), noise=noise, sampling=sampling)
-    return run(plan, case.facts, oracle, np.random.default_rng(seed), lambda _: None)
+    return run_points(plan, case.facts, oracle, np.random.default_rng(seed), lambda _: None)
 
 
 def compute_losses(case: Case, points: Pseudocoreset) -> tuple[float, float]:

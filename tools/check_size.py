@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=20, lines=3200, statements=1870, numbers=105)
+LIMITS: Final = Size(modules=19, lines=3180, statements=1870, numbers=106)
 
 
 def measure(folder: Path) -> Size:

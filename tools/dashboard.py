@@ -13,39 +13,44 @@ Panel = tuple[str, str, str, str]
 """Title, unit, PromQL, legend."""
 
 PANELS: Final[tuple[Panel, ...]] = (
-    ("Requests a second", "reqps", "sum by (status) (rate(corevault_http_requests_total[5m]))", "{{status}}"),
+    ("Requests per second", "reqps", "sum by (status) (rate(corevault_http_requests_total[5m]))", "{{status}}"),
     (
-        "Time to answer, 99 of 100",
+        "Latency, 99th percentile",
         "s",
         "histogram_quantile(0.99, sum by (le, route) (rate(corevault_http_request_seconds_bucket[5m])))",
         "{{route}}",
     ),
     (
-        "Refused and failed",
+        "Error responses",
         "reqps",
         'sum by (route, status) (rate(corevault_http_requests_total{status=~"4..|5.."}[5m]))',
         "{{route}} {{status}}",
     ),
-    ("Waiting", "short", "max by (kind) (corevault_queue_depth)", "{{kind}}"),
-    ("Oldest that waits", "s", "max by (kind) (corevault_queue_age_seconds)", "{{kind}}"),
-    ("Time to claim", "s", "max by (quantile) (corevault_job_claim_seconds)", "{{quantile}}"),
+    ("Waiting jobs and uploads", "short", "max by (kind) (corevault_queue_depth)", "{{kind}}"),
+    ("Waiting time of the oldest", "s", "max by (kind) (corevault_queue_age_seconds)", "{{kind}}"),
+    ("Time until a job is claimed", "s", "max by (quantile) (corevault_job_claim_seconds)", "{{quantile}}"),
     ("Running jobs by stage", "short", "max by (stage) (corevault_jobs_running)", "{{stage}}"),
     (
-        "Jobs ended an hour",
+        "Jobs ended per hour",
         "short",
         'max by (status) (delta(corevault_jobs{status!~"queued|running"}[1h]))',
         "{{status}}",
     ),
     ("Uploads by status", "short", "max by (status) (corevault_contents)", "{{status}}"),
-    ("Oldest upload in progress", "s", "max(corevault_content_age_seconds)", "age"),
+    ("Age of the oldest upload that is not processed", "s", "max(corevault_content_age_seconds)", "age"),
     ("Open reservations", "short", "max by (state) (corevault_reservations)", "{{state}}"),
-    ("Budget refusals a minute", "short", "max(rate(corevault_ledger_refusals_total[5m])) * 60", "refusals"),
+    (
+        "Refusals because of the budget, per minute",
+        "short",
+        "max(rate(corevault_ledger_refusals_total[5m])) * 60",
+        "refusals",
+    ),
     ("Frozen accounts", "short", "max by (cause) (corevault_ledger_accounts_frozen)", "{{cause}}"),
-    ("Attempts lost an hour", "short", "max(increase(corevault_job_attempts_lost_total[1h]))", "attempts"),
-    ("Stalest heartbeat beyond its lease", "s", "max(corevault_job_lease_overdue_seconds)", "seconds"),
+    ("Lost attempts per hour", "short", "max(increase(corevault_job_attempts_lost_total[1h]))", "attempts"),
+    ("Time since the oldest lease expired", "s", "max(corevault_job_lease_overdue_seconds)", "seconds"),
     ("Database", "bool", "min(corevault_database_up)", "database"),
     ("Sweeper", "bool", "max(corevault_sweeper_up)", "sweeper"),
-    ("Audit entries outside of the chain", "short", "max(corevault_audit_unchained)", "entries"),
+    ("Audit entries not yet in the chain", "short", "max(corevault_audit_unchained)", "entries"),
 )
 
 

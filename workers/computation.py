@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 from app.errors import CorevaultError
 from app.inference import dry_run, registry
+from app.inference.conjugate import make_run_problem
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan
-from app.inference.core.problems import make_problem
 from app.inference.core.query import Query
-from app.inference.core.release import Pseudocoreset
+from app.inference.core.release import Released
 from app.inference.core.row_source import RowSource
 from app.inference.private_zone.mechanisms import BadQuery, DiscreteGaussian
 from app.inference.private_zone.oracle import ClippedGaussianOracle, PlanExhausted
@@ -64,7 +64,7 @@ def compute(
     rows: RowSource,
     on_step: Callable[[int], None],
     summation: Summation | None = None,
-) -> tuple[Pseudocoreset, tuple[PrivacyEvent, ...]]:
+) -> tuple[Released, tuple[PrivacyEvent, ...]]:
     """Carry out a plan.
 
     Args:
@@ -75,25 +75,25 @@ def compute(
         summation: adds up the rows' contributions, if queries are split; None to add them up here.
 
     Returns:
-        The released points, and the privacy events that were carried out for them.
+        The release, and the privacy events that were carried out for it.
 
     Raises:
         EnclaveFault: the account must be frozen.
     """
     if not registry.find_method(plan.method).private:
-        points = run_public(plan, facts, rows, make_sampling_generator())
+        public = run_public(plan, facts, rows, make_sampling_generator())
         on_step(plan.steps)
-        return points, plan.events
+        return public, plan.events
     oracle = _make_oracle(plan, facts, rows, summation)
-    points = run(plan, facts, GuardedOracle(oracle), make_monte_carlo_generator(), on_step)
-    return points, oracle.executed
+    released = run(plan, facts, GuardedOracle(oracle), make_monte_carlo_generator(), on_step)
+    return released, oracle.executed
 
 
 def _make_oracle(
     plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, summation: Summation | None
 ) -> ClippedGaussianOracle:
     """Draw all subsamples and gather their rows. Only the store or the process may fail here."""
-    model = make_problem(plan.model, facts).model
+    model = make_run_problem(plan, facts).model
     try:
         sampling = make_sampling_generator()
         return ClippedGaussianOracle(

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 import structlog
 
 from app.datasets import ingestion
+from app.datasets.series import find_next
 from app.db import Database
 from app.errors import DependencyUnavailable
 from app.jobs.lifecycle import Hold, Stage
 from app.ledger import Ledger
 from app.vault.areas import WorkerAreas
 from app.vault.errors import ObjectMissing
-from workers.enclave import Failed, Ingested, Limits, OpeningKey, Outcome, Rejected, Upload, ingest
+from workers.enclave import Failed, Ingested, Limits, OpeningKey, Outcome, Rejected, StoredRegister, Upload, ingest
 from workers.heartbeat import Heartbeat
 from workers.run_task import Pace
 
@@ -33,15 +34,26 @@ class Ingestion:
     stopping: Callable[[], bool] = lambda: False
 
     def run(self, content_id: str) -> None:
-        """Ingest the content if it can be claimed; returns on success, rejection and failure."""
+        """Ingest the content if it can be claimed; returns on success, rejection and failure.
+
+        Then ingest the contents of its series that waited for it.
+        """
+        waiting: str | None = content_id
+        while waiting is not None and self._ingest_one(waiting):
+            with self.database.read() as session:
+                waiting = find_next(session, waiting)
+
+    def _ingest_one(self, content_id: str) -> bool:
+        """Ingest one content; return whether it could be claimed."""
         with self.database.write() as tx:
             claim = ingestion.claim(tx, content_id, self.pace.lease_seconds)
         if claim is None:
-            return
+            return False
         with Heartbeat(self._make_beat(claim), self.pace.heartbeat_seconds, self.pace.lease_seconds):
             outcome = self._ingest(claim)
         self._conclude(claim, outcome)
         structlog.get_logger().info("content ingested", content_id=content_id)
+        return not self.stopping()
 
     def _ingest(self, claim: ingestion.Claim) -> Outcome:
         try:
@@ -50,6 +62,8 @@ class Ingestion:
             return Failed(transient=False)
         except DependencyUnavailable:
             return Failed(transient=True)
+        membership = claim.membership
+        earlier = () if membership is None else membership.earlier
         upload = Upload(
             parts=claim.original,
             digest_box=claim.sealed_digest,
@@ -61,6 +75,8 @@ class Ingestion:
             dataset_box=box,
             facts_digest=claim.facts_digest,
             public=claim.facts.sensitivity == "public",
+            series=None if membership is None else membership.name,
+            earlier=tuple(StoredRegister(each.object_name, each.slots) for each in earlier),
         )
         try:
             areas = self.areas
@@ -92,11 +108,14 @@ class Ingestion:
                     ingestion.postpone(tx, claim) if transient else ingestion.release(tx, claim, counted=True)
 
     def _mark_ready(self, claim: ingestion.Claim, ingested: Ingested) -> None:
-        table = ingestion.StoredTable(ingested.table_object, ingested.wrapped_key, ingested.fingerprint)
+        table = ingestion.StoredTable(
+            ingested.table_object, ingested.wrapped_key, ingested.fingerprint, ingested.register_object
+        )
         with self.database.write() as tx:
             outcome = ingestion.mark_ready(tx, self.ledger, claim, table)
         if outcome is not ingestion.Outcome.READY:
-            self.areas.vault.delete(ingested.table_object)
+            for name in filter(None, (ingested.table_object, ingested.register_object)):
+                self.areas.vault.delete(name)
 
     def _make_beat(self, claim: ingestion.Claim) -> Callable[[Stage, int], Hold]:
         def beat(_: Stage, __: int) -> Hold:

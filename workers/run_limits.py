@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.inference.conjugate import make_run_problem
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.plan import MechanismPlan
-from app.inference.core.problems import make_problem
 from app.inference.private_zone.rows import RESIDENT_BYTES
 
 BASE_SECONDS = 600.0
@@ -64,7 +64,7 @@ def compute_run_limits(plan: MechanismPlan, facts: DeclaredFacts, scale: float =
     ``scale`` multiplies all limits, for slower machines.
     """
     rows = float(facts.slots * facts.rows_per_unit)
-    width = make_problem(plan.model, facts).model.row_width
+    width = make_run_problem(plan, facts).model.row_width
     if not plan.queries:
         operations = (plan.steps + 1.0) * rows * width * _PUBLIC_PROJECTIONS
         row_bytes = rows * (64.0 * 8 * width + 8 * _PUBLIC_PROJECTIONS)

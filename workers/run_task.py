@@ -23,7 +23,7 @@ from app.datasets.models import Content, Dataset
 from app.db import Database, WriteSession
 from app.errors import Internal
 from app.inference.core import plan_json
-from app.inference.core.release import Pseudocoreset
+from app.inference.core.release import Released
 from app.jobs.lifecycle import Claim, Hold, JobError, Lifecycle, Stage, is_accounted
 from app.jobs.models import Job
 from app.ledger import Cause, Ledger
@@ -156,7 +156,7 @@ class Runner:
         crashpoints.reach("before-publish")
         self._publish(assignment, draft, executed)
 
-    def _compute(self, assignment: Assignment, heartbeat: Heartbeat) -> tuple[Pseudocoreset, tuple[PrivacyEvent, ...]]:
+    def _compute(self, assignment: Assignment, heartbeat: Heartbeat) -> tuple[Released, tuple[PrivacyEvent, ...]]:
         def on_step(done: int) -> None:
             crashpoints.reach("mid-iteration")
             heartbeat.step(done)

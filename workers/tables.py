@@ -23,7 +23,6 @@ class EnclaveTables:
             DependencyUnavailable: the store is away.
         """
         run = assignment.run
-        model = run.plan.model
         return open_table(
             self._store,
             assignment.table_object,
@@ -34,6 +33,6 @@ class EnclaveTables:
             wrapped_key=assignment.wrapped_key,
             facts_digest=assignment.facts_digest,
             layout=make_layout(run.facts.columns, run.facts.slots, run.facts.unit),
-            needed=[*model.features, *([] if model.target is None else [model.target])],
+            needed=run.plan.model.columns,
             public=run.facts.sensitivity == "public",
         )

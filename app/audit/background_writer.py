@@ -25,8 +25,15 @@ from app.vault.signing import Signer
 EVERY_SECONDS: Final = 1.0
 GROUP_SECONDS: Final = 60.0
 _CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_READS_BY_POST: Final = frozenset({"/v1/quotes"})
-_PUBLIC: Final = ("/v1/releases", "/v1/keys", "/health/", "/metrics", "/openapi.json", "/dashboard")
+_READS_BY_POST: Final = frozenset(
+    {
+        *("/v1/quotes", "/dashboard/price"),
+        *(f"/dashboard/populations/{{dataset_id}}/what-if/{kind}" for kind in ("job", "limit", "allocation")),
+    }
+)
+_PUBLIC: Final = ("/v1/releases", "/v1/keys", "/health/", "/metrics", "/openapi.json", "/docs", "/dashboard")
+_SIGN_IN: Final = "/dashboard/sign-in"
+"""The one page without a caller whose refusals matter: a wrong key."""
 
 Kind = tuple[str | None, str, int, str | None]
 """The attributes by which calls are grouped: actor, action, status, code."""
@@ -137,5 +144,5 @@ def _matters(request: RequestContext, status: int) -> bool:
     if request.recorded or status == 0:
         return False
     if status >= 400:
-        return request.actor is not None or not request.route.startswith(_PUBLIC)
+        return request.actor is not None or request.route == _SIGN_IN or not request.route.startswith(_PUBLIC)
     return request.method in _CHANGING and request.route not in _READS_BY_POST

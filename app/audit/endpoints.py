@@ -9,14 +9,14 @@ from app.audit import repository
 from app.audit.background_writer import AuditRecorder
 from app.audit.repository import AuditFilter
 from app.audit.schemas import AuditView, OutcomeName
-from app.auth.caller import Caller, require
+from app.auth.caller import Caller, RoleCheck
 from app.http.errors.openapi import make_problem_responses
 from app.http.requests.pagination import Page, Paging, make_page
 from app.http.requests.routing import make_router
 from app.services import Shared
 
 router = make_router("/v1", "operations", "unauthenticated", "dependency_unavailable")
-Overseer = Annotated[Caller, Depends(require("admin", "auditor"))]
+Overseer = Annotated[Caller, Depends(RoleCheck("admin", "auditor"))]
 Word = Annotated[str | None, Query(max_length=200)]
 
 

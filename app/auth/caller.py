@@ -1,6 +1,5 @@
 """FastAPI dependencies that identify the caller and check the role."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -48,7 +47,7 @@ def find_caller(request: Request, services: Shared, credentials: Credentials) ->
         return None
     rates = services.rates
     try:
-        caller = _identify(services, credentials.credentials)
+        caller = identify(services, credentials.credentials)
     except Unauthenticated:
         if rates is not None:
             rates.failed_sign_in(request.scope)
@@ -58,7 +57,12 @@ def find_caller(request: Request, services: Shared, credentials: Credentials) ->
     return caller
 
 
-def _identify(services: Services, text: str) -> Caller:
+def identify(services: Services, text: str) -> Caller:
+    """Identify the caller of an API key or a token.
+
+    Raises:
+        Unauthenticated: it is not valid.
+    """
     keys, tokens = Keys(services.identity_key), services.tokens
     if tokens is not None and not text.startswith(START):
         identity = tokens.verify(text)
@@ -88,18 +92,26 @@ def require_caller(caller: "MaybeCaller") -> Caller:
     return caller
 
 
-def require(*roles: str) -> Callable[[Caller], Caller]:
-    """Make a dependency that returns the caller, or raises Forbidden for another role."""
-
-    def check_role(caller: AnyCaller) -> Caller:
-        if caller.role not in roles:
-            raise Forbidden.to(caller.role, roles)
-        return caller
-
-    return check_role
-
-
 MaybeCaller = Annotated[Caller | None, Depends(find_caller)]
 AnyCaller = Annotated[Caller, Depends(require_caller)]
-Admin = Annotated[Caller, Depends(require("admin"))]
-Owner = Annotated[Caller, Depends(require("owner"))]
+
+
+class RoleCheck:
+    """A dependency that returns the caller if it has one of the ``roles``."""
+
+    def __init__(self, *roles: str) -> None:
+        self.roles = roles
+
+    def __call__(self, caller: AnyCaller) -> Caller:
+        """Return the caller.
+
+        Raises:
+            Forbidden: its role is another one.
+        """
+        if caller.role not in self.roles:
+            raise Forbidden.to(caller.role, self.roles)
+        return caller
+
+
+Admin = Annotated[Caller, Depends(RoleCheck("admin"))]
+Owner = Annotated[Caller, Depends(RoleCheck("owner"))]

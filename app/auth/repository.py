@@ -1,6 +1,7 @@
 """Queries of API keys.
 
-Only :func:`find_candidates`, :func:`find_by_identity` and :func:`filter_existing` include revoked keys.
+Only :func:`find_candidates`, :func:`find_by_identity`, :func:`read_names` and :func:`filter_existing` include revoked
+keys.
 """
 
 from collections.abc import Iterable, Sequence
@@ -75,6 +76,12 @@ def lock_row(tx: WriteSession, key_id: str) -> None:
 def count(session: ReadSession) -> int:
     """Count the API keys that were not revoked."""
     return session.scalars(select(func.count()).where(ApiKey.source == "key", ApiKey.revoked_at.is_(None))).one()
+
+
+def read_names(session: ReadSession, key_ids: Iterable[str]) -> dict[str, str]:
+    """Map the ids of keys to their names, also of revoked keys."""
+    rows = session.execute(select(ApiKey.id, ApiKey.name).where(ApiKey.id.in_(tuple(key_ids))))
+    return {row.id: row.name for row in rows}
 
 
 def filter_existing(session: ReadSession, key_ids: Iterable[str]) -> frozenset[str]:

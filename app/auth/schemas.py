@@ -28,6 +28,15 @@ class NewKey(Body):
     """Time from which the key is refused; null: it does not expire."""
 
 
+class KeyReference(ResponseBody):
+    """An API key as others see it: its id and its name."""
+
+    id: str
+    """Id of the key."""
+    name: str
+    """Name that was given when the key was created."""
+
+
 class ListedKey(ResponseBody):
     """An API key without its secret."""
 

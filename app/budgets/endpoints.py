@@ -4,6 +4,7 @@ from app.audit.journal import record
 from app.auth.caller import Admin, AnyCaller, Owner
 from app.budgets import service
 from app.budgets.schemas import BudgetView, EntryView, LimitBody, UnfreezeBody
+from app.budgets.views import make_entry_views
 from app.http.errors.openapi import make_problem_responses
 from app.http.requests.pagination import Page, Paging, make_page
 from app.http.requests.routing import make_router
@@ -53,4 +54,5 @@ def read_ledger(services: Shared, caller: AnyCaller, dataset_id: str, paging: Pa
     with services.database.read() as session:
         before = paging.after_sequence()
         rows = service.list_entries(session, services.ledger, caller, dataset_id, limit=paging.limit + 1, before=before)
-        return make_page(rows, paging, lambda entry: entry.sequence, EntryView.model_validate)
+        views = make_entry_views(session, rows)
+        return make_page(views, paging, lambda entry: entry.sequence, lambda entry: entry)

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from app.auth.schemas import KeyReference
 from app.http.requests.bodies import Body, ResponseBody
 
 _HASH = "5f" * 32
@@ -139,7 +140,11 @@ class EntryView(ResponseBody):
                     "sequence": 1,
                     "at": "2029-01-31T12:00:00Z",
                     "kind": "account_opened",
+                    "dataset_id": "ds_01jd0000000000000000000000",
+                    "dataset_name": "adult",
                     "job_id": None,
+                    "submitted_by": None,
+                    "purpose": None,
                     "event": None,
                     "epsilon_after": 0.0,
                     "entry_hash": _HASH,
@@ -166,8 +171,16 @@ class EntryView(ResponseBody):
         "unfrozen",
     ]
     """Kind of the entry."""
+    dataset_id: str
+    """Id of the dataset that the entry is about."""
+    dataset_name: str | None
+    """Name of that dataset; null if it does not exist."""
     job_id: str | None
     """Id of the job that the entry is about; null for entries about the account."""
+    submitted_by: KeyReference | None
+    """The key that submitted that job; null for entries about the account."""
+    purpose: str | None
+    """Why that job is run, as its submitter stated it; null if not stated. The chain does not contain it."""
     event: dict[str, Any] | None
     """Details of the entry: for a job, the privacy events that were reserved or ran; else the details of the change."""
     epsilon_after: float

@@ -1,6 +1,7 @@
 """Rules of reading an account and of changing its limit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from app.auth.caller import Caller
 from app.budgets.schemas import LimitBody
@@ -9,7 +10,7 @@ from app.datasets.declaration import find_plain_text_faults
 from app.datasets.models import Dataset
 from app.db import ReadSession, WriteSession
 from app.errors import Forbidden, InvalidRequest, StateConflict
-from app.ledger import Budget, Ledger, LedgerEntry
+from app.ledger import Budget, ChainPart, EntryFilter, Exposure, Guarantee, Ledger, LedgerEntry, Overview
 
 NO_ACCOUNT = "A public dataset has no account, because no job on it costs privacy."
 _READERS = ("admin", "auditor", "owner")
@@ -29,20 +30,53 @@ def read_budget(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id
 
 
 def list_entries(
-    session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str, *, limit: int, before: int | None
+    session: ReadSession,
+    ledger: Ledger,
+    caller: Caller,
+    dataset_id: str,
+    *,
+    limit: int,
+    before: int | None,
+    criteria: EntryFilter | None = None,
 ) -> Sequence[LedgerEntry]:
-    """List the entries of the account's chain below sequence ``before``, newest first.
+    """List the entries of the account's chain below sequence ``before`` that match, newest first.
 
     Raises:
         Forbidden: the caller is an analyst, or may only use the dataset.
         NotFound, StateConflict: as :func:`read_budget`.
     """
-    if caller.role == "analyst":
-        raise Forbidden.to(caller.role, _READERS)
-    dataset = access.find_visible(session, caller, dataset_id)
-    if not access.may_oversee(caller, dataset):
-        raise Forbidden(_NOT_OWN)
-    return ledger.entries(session, _require_account(dataset).id, limit=limit, before=before)
+    dataset = _find_overseen(session, caller, dataset_id)
+    return ledger.entries(session, dataset.id, limit=limit, before=before, criteria=criteria)
+
+
+def verify_chain(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str) -> bool:
+    """Recompute the account's chain and compare it with the account.
+
+    Raises:
+        Forbidden, NotFound, StateConflict: as :func:`list_entries`.
+    """
+    return ledger.verify_account(session, _find_overseen(session, caller, dataset_id).id)
+
+
+def read_chain(
+    session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str, *, after: int, limit: int
+) -> ChainPart:
+    """Read a part of the account's chain with everything that is hashed and signed.
+
+    Raises:
+        Forbidden, NotFound, StateConflict: as :func:`list_entries`.
+    """
+    return ledger.chain(session, _find_overseen(session, caller, dataset_id).id, after=after, limit=limit)
+
+
+def read_exposure(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str) -> tuple[Exposure, Guarantee]:
+    """Read the spent amounts of the account, and the bound on all its releases.
+
+    Raises:
+        NotFound, StateConflict: as :func:`read_budget`.
+    """
+    dataset = _require_account(access.find_visible(session, caller, dataset_id))
+    return ledger.exposure(session, dataset.id), ledger.guarantee(session, dataset.id)
 
 
 def change_limit(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: str, body: LimitBody) -> Budget:
@@ -76,7 +110,31 @@ def unfreeze(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: str, 
     return ledger.budget(tx, dataset.id)
 
 
+def _find_overseen(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
+    if caller.role == "analyst":
+        raise Forbidden.to(caller.role, _READERS)
+    dataset = access.find_visible(session, caller, dataset_id)
+    if not access.may_oversee(caller, dataset):
+        raise Forbidden(_NOT_OWN)
+    return _require_account(dataset)
+
+
 def _require_account(dataset: Dataset) -> Dataset:
     if dataset.sensitivity == "public":
         raise StateConflict(NO_ACCOUNT)
     return dataset
+
+
+def list_overviews(
+    session: ReadSession, ledger: Ledger, caller: Caller, datasets: Sequence[Dataset]
+) -> Mapping[str, Overview]:
+    """Map each private dataset to the overview of its account; the caller must be allowed to see all datasets."""
+    private = {dataset.id: dataset for dataset in datasets if dataset.sensitivity == "private"}
+    found = ledger.overviews(session, private, caller.id)
+    return {
+        dataset_id: replace(
+            overview,
+            budget=overview.budget.restrict_to(None if access.may_oversee(caller, private[dataset_id]) else caller.id),
+        )
+        for dataset_id, overview in found.items()
+    }

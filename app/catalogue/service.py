@@ -21,10 +21,14 @@ def _model(family: Family) -> ModelView:
         target_types=list(family.targets),
         least_target=family.least_target,
         feature_types=list(family.features),
+        terms=family.terms,
         intercept=family.intercept,
         noise_scale="optional" if family.noise_scale else "none",
+        noise_covariance="optional" if family.noise_covariance else "none",
         degrees_of_freedom="none" if family.degrees_of_freedom is None else "optional",
         dispersion="none" if family.dispersion is None else "optional",
+        settings={setting.name: setting.schema() for setting in family.settings},
+        offers=sorted(registry.list_capabilities(family)),
     )
 
 
@@ -34,6 +38,9 @@ def _method(method: Method) -> MethodView:
         description=method.description,
         may_run_on_private_data=method.private,
         default=method.id == registry.DEFAULT,
+        needs=sorted(method.needs),
+        leaves=str(method.leaves),
+        models=[family.name for family in registry.list_families() if registry.takes(method, family)],
         parameters={
             "type": "object",
             "additionalProperties": False,

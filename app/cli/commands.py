@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.failures import explain_failures, fail, load_settings
+from app.cli.failures import MISUSED, explain_failures, fail, load_settings
 from app.cli.keys import keys_cli
 from app.collector import ignore_present_objects, pause_collection
 
@@ -152,6 +152,30 @@ def verify(
     with explain_failures():
         installation.check_exists(settings)
         verification.report(settings, storage=storage, mark=mark, as_json=as_json)
+
+
+@cli.command()
+def audit(
+    answers: Annotated[
+        int | None, typer.Option(min=2, help="Answers in each setting, half of them with the canary. Default: few.")
+    ] = None,
+    section: Annotated[
+        list[str] | None, typer.Option(help="Section to run; repeat it for several. Default: all sections.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Attack the privacy mechanism on simulated tables, and compare the result with the guarantee.
+
+    It uses no data of the installation and changes nothing. The exit status is 1 if an attack exceeds the guarantee.
+    """
+    with pause_collection():
+        from app.cli import auditing
+        from app.inference.audit.report import SECTIONS, choose_size
+    unknown = sorted(set(section or ()) - SECTIONS.keys())
+    if unknown:
+        fail(f"no section {unknown[0]}; the sections are {', '.join(SECTIONS)}", MISUSED)
+    if not auditing.report(choose_size(answers), section or list(SECTIONS), as_json=as_json):
+        raise typer.Exit(1)
 
 
 @cli.command()

@@ -35,6 +35,7 @@ def serve(settings: Settings, listener: socket.socket) -> None:
             metrics_dir=os.environ.get(METRICS_DIR),
             hosts=AllowedHosts.of(settings.allowed_hosts),
             least_rate=_least_rate(settings),
+            guide=settings.guide_dir,
         ),
         http=make_protocol(settings.header_seconds, settings.unread_seconds),
         ws="none",

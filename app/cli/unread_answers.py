@@ -1,7 +1,8 @@
 """Protection against clients that do not read their responses.
 
-Such a client would use memory and a connection without end, so its connection is closed. The operating system counts
-the bytes that a client has acknowledged. This distinguishes a slow client from a stopped one, for buffers of any size.
+Such a client (a slow-read attack) would occupy memory and a connection without end, so its connection is closed. The
+operating system counts the bytes that a client has acknowledged. This count distinguishes a slow client from a stopped
+one, also if buffers are large.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ _ACKNOWLEDGED: Final = struct.Struct("=120xQ")  # tcpi_bytes_acked of struct tcp
 class ReadProtocol(StrictProtocol):
     """Closes a connection whose client reads less than 1 KiB a second.
 
-    The rate is measured over ``unread_seconds``, for the bytes that wait at the start of this time.
+    The rate is measured over ``unread_seconds``. Only bytes that already wait at the start of this time count.
     """
 
     unread_seconds: ClassVar[float]
@@ -60,7 +61,7 @@ class ReadProtocol(StrictProtocol):
 def _progress(transport: asyncio.Transport) -> tuple[int, int]:
     """Return how many bytes wait for the client, and how many it has acknowledged.
 
-    The waiting bytes are in this process and in the kernel.
+    Bytes wait in the buffers of this process and of the operating system.
     """
     connection: Any = transport.get_extra_info("socket")
     queued = struct.unpack("=i", fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
@@ -71,7 +72,8 @@ def _progress(transport: asyncio.Transport) -> tuple[int, int]:
 def _split_bodies(app: ASGI3Application) -> ASGI3Application:
     """Wrap the application so that it sends large bodies in pieces.
 
-    Then a body waits once in the application's memory, and not in the buffer of each connection.
+    The next piece is copied to the connection's buffer after the client has read enough. So connections that send the
+    same body share its bytes, and no buffer contains a whole copy.
     """
 
     async def send_split(scope: Any, receive: Any, send: Any) -> None:

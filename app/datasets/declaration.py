@@ -7,14 +7,27 @@ category is allowed, because it yields no design column.
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
+from typing import Final
 
 from app.datasets.columns import BinaryColumn, CategoricalColumn, ColumnBody, IntegerColumn, RealColumn
-from app.datasets.schemas import DatasetBody
+from app.datasets.schemas import DatasetBody, DeclarationWarning
 from app.errors import Fault, InvalidRequest
+from app.inference.core.design import RESERVED
 from app.inference.models.targets import REMEDY, is_resolved
 
+LARGEST_STRONG_EPSILON = 8.0  # beyond it, an attacker's odds may grow by a factor of more than e^8, about 3000
 MAX_UNIT_CELLS = 2**22  # all rows of a unit are held in memory at once
+_RESERVED_NAME = (
+    "Releases have a column of this name, so it can be a target but not a feature. Rename it to use it as a feature."
+)
+_WEAK = (
+    f"With a limit above {LARGEST_STRONG_EPSILON:g}, differential privacy guarantees little to the people in the data. "
+    "Use a lower limit if you can; it can be raised later."
+)
 SMALLEST_WIDTH = 1e-100  # below this the reciprocal of a column's scale is not safe
+
+_CONTROLS: Final = frozenset({"Cc", "Zl", "Zp"})
+_BIDIRECTIONAL: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 
 def check(body: DatasetBody, largest_slots: int) -> None:
@@ -28,27 +41,46 @@ def check(body: DatasetBody, largest_slots: int) -> None:
         *_column_faults(body.columns),
         *_unit_faults(body, largest_slots),
         *_size_faults(body, largest_slots),
+        *_series_faults(body),
     )
     if faults:
         raise InvalidRequest(faults=faults)
 
 
+def list_warnings(body: DatasetBody) -> list[DeclarationWarning]:
+    """List properties of a valid declaration that may be mistakes."""
+    warnings = [
+        DeclarationWarning(code="reserved_column", pointer=f"/columns/{index}/name", message=_RESERVED_NAME)
+        for index, column in enumerate(body.columns)
+        if column.name in RESERVED
+    ]
+    if body.budget is not None and body.budget.epsilon > LARGEST_STRONG_EPSILON:
+        warnings.append(DeclarationWarning(code="weak_guarantee", pointer="/budget/epsilon", message=_WEAK))
+    return warnings
+
+
 def find_plain_text_faults(pointer: str, text: str, *, lines: bool = False) -> Iterator[Fault]:
     """Yield a fault for text that is blank or has control characters.
 
-    Some databases and terminals cannot store or show control characters. ``lines`` allows line breaks and tabs.
+    Some databases and terminals cannot store or show control characters. Bidirectional controls can reorder the text
+    around them on a page. ``lines`` allows line breaks and tabs.
     """
-    allowed = "\n\t" if lines else ""
-    if any(unicodedata.category(character) == "Cc" and character not in allowed for character in text):
+    if any(is_control(character) for character in text if not (lines and character in "\n\t")):
         yield Fault(pointer, "Use printable text without control characters.")
     elif text != "" and text.isspace():
         yield Fault(pointer, "Use text that is not blank.")
+
+
+def is_control(character: str) -> bool:
+    """Return whether a character is a control (UAX 9 included) or separates lines."""
+    return unicodedata.category(character) in _CONTROLS or unicodedata.bidirectional(character) in _BIDIRECTIONAL
 
 
 def _text_faults(body: DatasetBody) -> Iterator[Fault]:
     yield from find_plain_text_faults("/name", body.name)
     yield from find_plain_text_faults("/description", body.description, lines=True)
     yield from find_plain_text_faults("/population", body.population or "")
+    yield from find_plain_text_faults("/series", body.series or "")
 
 
 def _column_faults(columns: list[ColumnBody]) -> Iterator[Fault]:
@@ -115,3 +147,14 @@ def _size_faults(body: DatasetBody, largest_slots: int) -> Iterator[Fault]:
         yield Fault("/budget", "A private dataset needs a budget with an epsilon.")
     if body.sensitivity == "public" and body.budget is not None:
         yield Fault("/budget", "A public dataset has no budget. Remove this member.")
+
+
+def _series_faults(body: DatasetBody) -> Iterator[Fault]:
+    if body.series is None:
+        return
+    if body.sensitivity == "public":
+        yield Fault("/series", "A public dataset has no budget, so it belongs to no series. Remove this member.")
+    if body.privacy_unit.kind == "row":
+        yield Fault("/series", "In a series each person counts once; use a privacy unit of the kind 'column'.")
+    if body.population is not None:
+        yield Fault("/population", "Datasets of a series have separate populations. Remove this member.")

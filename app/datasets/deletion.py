@@ -104,6 +104,7 @@ def _make_statement(dataset: Dataset, contents: list[Content], key_backup_days: 
         "key_destroyed": True,
         "content_versions": [content.version for content in contents],
         "ledger_kept": dataset.sensitivity == "private",
+        **({} if dataset.series is None else {"register_kept": True}),
         "backup_horizon_days": key_backup_days,
         "backups": BACKUPS,
     }

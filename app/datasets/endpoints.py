@@ -4,8 +4,15 @@ from fastapi.responses import JSONResponse
 
 from app.audit.journal import record
 from app.auth.caller import AnyCaller, Owner
-from app.datasets import access, deletion, repository, service
-from app.datasets.schemas import DatasetBody, DatasetDetail, DatasetPatch, DatasetView, DeletionReceipt
+from app.datasets import access, declaration, deletion, repository, service
+from app.datasets.schemas import (
+    DatasetBody,
+    DatasetDetail,
+    DatasetPatch,
+    DatasetView,
+    DeclaredDataset,
+    DeletionReceipt,
+)
 from app.datasets.views import make_detail, make_view, make_views
 from app.http.errors.openapi import make_problem_responses
 from app.http.requests.idempotency import Answer, Idempotent, answer_once
@@ -21,17 +28,22 @@ _OWN = ("forbidden", "not_found", "state_conflict")
 @router.post(
     "",
     status_code=201,
-    response_model=DatasetDetail,
+    response_model=DeclaredDataset | DatasetDetail,
     responses=make_problem_responses("forbidden", "state_conflict", "idempotency_conflict", "idempotency_in_progress"),
 )
 def declare_dataset(services: Shared, caller: Owner, request: Idempotent, body: DatasetBody) -> JSONResponse:
-    """Declare a dataset and open its budget account."""
+    """Declare a dataset and open its budget account.
+
+    The answer has `warnings` if properties are allowed, but may be mistakes.
+    """
     with services.database.write() as tx:
 
         def declare() -> Answer:
             dataset = service.declare(tx, services, caller, body)
             record(tx, dataset.id)
-            shown = make_detail(tx, services.ledger, dataset)
+            detail = make_detail(tx, services.ledger, dataset)
+            warnings = declaration.list_warnings(body)
+            shown = DeclaredDataset(**dict(detail), warnings=warnings) if warnings else detail
             return Answer.of(201, shown, {"Location": f"/v1/datasets/{dataset.id}"})
 
         return answer_once(tx, caller.id, request, declare)

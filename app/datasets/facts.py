@@ -24,18 +24,19 @@ def make_declared_facts(dataset: Dataset, delta: float | None = None) -> Declare
 def digest_facts(dataset: Dataset) -> str:
     """Compute the hexadecimal SHA-256 of the RFC 8785 form of all declared facts.
 
+    The series is one of them if there is one.
+
     Raises:
         rfc8785.CanonicalizationError: a value has no RFC 8785 form, such as an integer above 2**53. A valid declaration
             has no such value.
     """
-    return digest(
-        {
-            "columns": dataset.columns,
-            "privacy_unit": dataset.privacy_unit,
-            "slots": dataset.slots,
-            "sensitivity": dataset.sensitivity,
-        }
-    )
+    facts = {
+        "columns": dataset.columns,
+        "privacy_unit": dataset.privacy_unit,
+        "slots": dataset.slots,
+        "sensitivity": dataset.sensitivity,
+    }
+    return digest(facts if dataset.series is None else facts | {"series": dataset.series})
 
 
 def _column(stored: dict[str, Any]) -> Column:

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, case, literal, or_, select, update
 from app.datasets import repository
 from app.datasets.facts import digest_facts, make_declared_facts
 from app.datasets.models import Content, Dataset
+from app.datasets.series import Membership, find_membership, make_turn_condition
 from app.datasets.uploads import repository as uploads
 from app.datasets.uploads.models import name_context
 from app.db import WriteSession, now
@@ -77,31 +78,33 @@ class Claim:
     sealed_digest: bytes | None  # announced digest of the whole file, sealed to the worker
     facts: DeclaredFacts
     facts_digest: str
+    membership: Membership | None
     fencing_token: int
     lease_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """The encrypted table that the enclave made, and its wrapped content key."""
+    """The encrypted table and its wrapped key; in a series also its register."""
 
     table_object: str
     wrapped_key: bytes
     fingerprint: str
+    register_object: str | None = None
 
 
 def claim(tx: WriteSession, content_id: str, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
     """Claim the content for ``lease_seconds``.
 
-    Return None if the content cannot be claimed: it has ended, another worker has a lease, its pause has not ended, or
-    its dataset is deleted.
+    Return None if the content cannot be claimed. It has ended, another worker has a lease, its pause has not ended, or
+    its dataset is deleted. Or an earlier content of its series has not ended.
     """
     moment = now()
     free = or_(Content.lease_until.is_(None), _idle_since(moment))
     alive = Content.dataset_id.in_(select(Dataset.id).where(Dataset.deleted_at.is_(None)))
     taken = tx.execute(
         update(Content)
-        .where(Content.id == content_id, Content.status == "received", free, alive)
+        .where(Content.id == content_id, Content.status == "received", free, alive, make_turn_condition())
         .values(
             lease_until=moment + timedelta(seconds=lease_seconds),
             fencing_token=Content.fencing_token + 1,
@@ -132,6 +135,7 @@ def _build_claim(tx: WriteSession, content_id: str, lease_seconds: float) -> Cla
         sealed_digest=content.sealed_digest,
         facts=make_declared_facts(dataset),
         facts_digest=digest_facts(dataset),
+        membership=find_membership(tx, content, dataset),
         fencing_token=content.fencing_token,
         lease_seconds=lease_seconds,
     )
@@ -202,6 +206,7 @@ def mark_ready(tx: WriteSession, ledger: Ledger, held: Claim, stored: StoredTabl
         content.status, content.rejection = "rejected", str(Rejection.DUPLICATE_CONTENT)
         return Outcome.REJECTED
     content.status, content.table_object, content.wrapped_key = "ready", stored.table_object, stored.wrapped_key
+    content.register_object = stored.register_object
     if private and before is not None and before.version < content.version:
         ledger.content_replaced(tx, dataset.id, content.version)
     return Outcome.READY

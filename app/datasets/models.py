@@ -23,6 +23,7 @@ class Dataset(Base):
     description: Mapped[str]
     sensitivity: Mapped[str]  # private | public
     population: Mapped[str]
+    series: Mapped[str | None]  # name of the owner's series to which the dataset belongs
     columns: Mapped[list[Any]]
     privacy_unit: Mapped[dict[str, Any]]
     slots: Mapped[int]
@@ -31,6 +32,17 @@ class Dataset(Base):
     updated_at: Mapped[datetime]
     deleted_at: Mapped[datetime | None]
     deletion_receipt: Mapped[dict[str, Any] | None]
+
+
+class Series(Base):
+    """An owner's series of datasets in which each person counts once; see :mod:`app.datasets.series`."""
+
+    __tablename__ = "series"
+
+    owner_id: Mapped[str] = mapped_column(ForeignKey("api_keys.id"), primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    unit: Mapped[dict[str, Any]]  # the declared column that names people, the same in every block
+    places: Mapped[int]  # contents received so far
 
 
 class DatasetShare(Base):
@@ -55,6 +67,8 @@ class Content(Base):
     media_type: Mapped[str]
     parts: Mapped[int] = mapped_column(default=1)  # sealed parts of the file, until they are destroyed
     sealed_digest: Mapped[bytes | None]  # announced digest of the whole file, sealed to the worker
+    series_place: Mapped[int | None]  # order of receipt in the series, starting at 1
+    register_object: Mapped[str | None]  # object name of the pseudonyms of people whose rows the table keeps
     table_object: Mapped[str | None]  # object name of the encrypted columnar table
     wrapped_key: Mapped[bytes | None]  # the content's key, encrypted under the dataset's key
     received_at: Mapped[datetime]

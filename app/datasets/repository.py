@@ -12,6 +12,12 @@ def get(session: ReadSession, dataset_id: str) -> Dataset | None:
     return session.get(Dataset, dataset_id)
 
 
+def read_names(session: ReadSession, dataset_ids: Collection[str]) -> dict[str, str]:
+    """Map the ids of datasets to their names, deleted ones included."""
+    rows = session.execute(select(Dataset.id, Dataset.name).where(Dataset.id.in_(dataset_ids)))
+    return {row.id: row.name for row in rows}
+
+
 def count_datasets(session: ReadSession, owner_id: str) -> int:
     """Count the owner's datasets that are not deleted."""
     query = select(func.count()).where(Dataset.owner_id == owner_id, Dataset.deleted_at.is_(None))

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from app.auth.schemas import KeyReference
 from app.datasets.columns import MAX_COLUMNS, ColumnBody, ColumnName
 from app.http.errors.validation_errors import KEY_ID
 from app.http.requests.bodies import Body, ResponseBody
@@ -90,6 +91,12 @@ class DatasetBody(Body):
 
     Datasets about the same people name the same population. They share one account.
     """
+    series: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Name of a series of your datasets in which each person counts once; null: no series.
+
+    A person's rows become null in every dataset of the series but the first one that received them. Each dataset of a
+    series is private and has a separate population. Its privacy unit is the same declared column in all of them.
+    """
     columns: Annotated[list[ColumnBody], Field(min_length=1, max_length=MAX_COLUMNS)]
     """Declared columns with their types, bounds and categories. Nothing is inferred from rows."""
     privacy_unit: Annotated[RowUnit | ColumnUnit, Field(discriminator="kind")]
@@ -131,10 +138,23 @@ class DatasetPatch(Body):
 class Limit(ResponseBody):
     """The largest cost that all releases together may have."""
 
+    model_config = ConfigDict(from_attributes=True)
+
     epsilon: float
     """Limit on epsilon."""
     delta: float
     """Limit on delta."""
+
+
+class CostOfDataset(ResponseBody):
+    """A privacy cost, in the words of `GET /v1/datasets/{dataset_id}/budget`."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    epsilon: float
+    """Epsilon of differential privacy, at the delta below."""
+    delta: float
+    """Delta of differential privacy."""
 
 
 class ContentView(ResponseBody):
@@ -167,10 +187,26 @@ class RejectionView(ResponseBody):
 
 _SHOWN: dict[str, Any] = {
     "id": "ds_01jd0000000000000000000000",
+    "owner": {"id": "key_01jd0000000000000000000001", "name": "Statistics office"},
     **EXAMPLE_DECLARATION,
+    "spent": {"epsilon": 0.61, "delta": 1e-6},
+    "reserved": {"epsilon": 0.0, "delta": 1e-6},
+    "remaining": {"epsilon": 1.87, "delta": 1e-6},
     "status": "ready",
     "content": {"version": 1, "status": "ready", "rejection": None},
     "created_at": "2029-01-31T12:00:00Z",
+}
+
+_SHOWN_TO_OWNER: dict[str, Any] = {
+    **_SHOWN,
+    "content_received_at": "2029-01-31T12:00:01Z",
+    "content_ended_at": "2029-01-31T12:00:02Z",
+    "deleted_at": None,
+}
+_EXAMPLE_WARNING: dict[str, Any] = {
+    "code": "weak_guarantee",
+    "pointer": "/budget/epsilon",
+    "message": "With a limit above 8, differential privacy guarantees little to the people in the data.",
 }
 
 
@@ -188,12 +224,16 @@ class DatasetView(ResponseBody):
     """Id of the dataset."""
     name: str
     """Name of the dataset."""
+    owner: KeyReference
+    """The key that declared the dataset."""
     description: str
     """Description by the owner."""
     sensitivity: Literal["private", "public"]
     """`private`: differential privacy applies. `public`: the data is public, and nothing is charged."""
     population: str
     """Name of the population. Datasets about the same people share its account."""
+    series: str | None = Field(default=None, exclude_if=lambda name: name is None)
+    """Name of the series in which each person counts once; absent without one."""
     columns: list[dict[str, Any]]
     """Declared columns with their types, bounds and categories."""
     privacy_unit: dict[str, Any]
@@ -202,6 +242,12 @@ class DatasetView(ResponseBody):
     """Public number of units to which the table is padded."""
     budget: Limit | None
     """Limit on the privacy cost of the dataset's jobs; null for public data."""
+    spent: CostOfDataset | None
+    """Composed cost of all jobs of the population that opened the data; null for public data."""
+    reserved: CostOfDataset | None
+    """Cost that open reservations add to `spent`; null for public data."""
+    remaining: CostOfDataset | None
+    """Cost of the largest single full-batch job of the caller that would be admitted; null for public data."""
     releases_public: bool
     """Whether new releases can be read without an API key."""
     status: Literal["created", "received", "ready", "rejected", "deleted"]
@@ -219,18 +265,7 @@ class DatasetView(ResponseBody):
 class DatasetDetail(DatasetView):
     """A dataset as its owner, auditors and administrators see it."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    **_SHOWN,
-                    "content_received_at": "2029-01-31T12:00:01Z",
-                    "content_ended_at": "2029-01-31T12:00:02Z",
-                    "deleted_at": None,
-                }
-            ]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [_SHOWN_TO_OWNER]})
 
     shared_with: list[str]
     """Ids of the keys that may use the dataset."""
@@ -242,6 +277,30 @@ class DatasetDetail(DatasetView):
     """Time at which the newest version became ready or was rejected."""
     deleted_at: datetime | None
     """Time of the deletion; null if the dataset is not deleted."""
+
+
+class DeclarationWarning(ResponseBody):
+    """A property of a valid declaration that may be a mistake."""
+
+    code: Literal["reserved_column", "weak_guarantee"]
+    """Stable code, for programs.
+
+    `reserved_column`: the column's name has a meaning in releases. `weak_guarantee`: the limit is so high that
+    differential privacy guarantees little.
+    """
+    pointer: str
+    """JSON pointer to the member of the declaration."""
+    message: str
+    """The consequence, and a remedy."""
+
+
+class DeclaredDataset(DatasetDetail):
+    """A dataset whose declaration may contain mistakes."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{**_SHOWN_TO_OWNER, "warnings": [_EXAMPLE_WARNING]}]})
+
+    warnings: list[DeclarationWarning]
+    """Properties of the declaration that may be mistakes, at least one. Other declarations have no such member."""
 
 
 class DeletionReceipt(ResponseBody):

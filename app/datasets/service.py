@@ -4,7 +4,7 @@ from typing import Any
 
 from app.auth import service as keys
 from app.auth.caller import Caller
-from app.datasets import access, declaration, repository
+from app.datasets import access, declaration, repository, series
 from app.datasets.facts import digest_facts
 from app.datasets.models import Dataset
 from app.datasets.schemas import AllocationBody, BudgetBody, DatasetBody, DatasetPatch
@@ -23,7 +23,7 @@ def declare(tx: WriteSession, services: Services, caller: Caller, body: DatasetB
     A private dataset gets an account or joins its population's. If one of these steps fails, none takes effect.
 
     Raises:
-        InvalidRequest: the declaration breaks a rule, or names keys that do not exist.
+        InvalidRequest: the declaration breaks a rule, names keys that do not exist, or does not fit its series.
         StateConflict: the population's account has another delta or unit, or the owner has too many datasets.
         DependencyUnavailable: the key area cannot be reached.
     """
@@ -33,6 +33,7 @@ def declare(tx: WriteSession, services: Services, caller: Caller, body: DatasetB
     dataset = _build_row(caller, body)
     tx.add(dataset)
     tx.flush()
+    series.join(tx, dataset)
     repository.replace_shares(tx, dataset.id, body.shared_with)
     if body.budget is not None:
         _open_account(tx, services, dataset, body.budget)
@@ -71,6 +72,7 @@ def _build_row(caller: Caller, body: DatasetBody) -> Dataset:
         description=body.description,
         sensitivity=body.sensitivity,
         population=body.population or identifier,
+        series=body.series,
         columns=[column.model_dump(mode="json", exclude_none=True) for column in body.columns],
         privacy_unit=body.privacy_unit.model_dump(mode="json"),
         slots=body.slots,

@@ -126,6 +126,17 @@ class Database:
             later += self.hooks(session, kept=True)
 
     @contextmanager
+    def dry_run(self) -> Iterator[WriteSession]:
+        """One transaction that is always rolled back, to show the effect of a change."""
+        self._check()
+        with WriteSession(self._writer, expire_on_commit=False) as session:
+            try:
+                yield session
+            finally:
+                session.rollback()
+                hooks.run(self.hooks(session, kept=False))
+
+    @contextmanager
     def connection(self) -> Iterator[Connection]:
         """One write transaction of several sessions: rolled back, unless the caller commits it."""
         self._check()

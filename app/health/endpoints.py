@@ -1,4 +1,4 @@
-"""``/``, ``/health/live``, ``/health/ready`` and ``/metrics``."""
+"""``/``, ``/docs``, ``/health/live``, ``/health/ready`` and ``/metrics``."""
 
 from ipaddress import ip_address
 from typing import Final, Literal
@@ -13,6 +13,7 @@ from app.errors import Forbidden, NotFound, Unauthenticated
 from app.health.metrics import Metrics
 from app.health.readiness import Readiness
 from app.http.errors.openapi import make_problem_responses
+from app.http.reference.page import POLICY, render_page
 from app.http.requests.bodies import ResponseBody
 from app.http.requests.routing import make_router
 
@@ -24,6 +25,7 @@ _ABOUT: Final = (
 )
 _LINKS: Final = {
     "documentation": "/openapi.json",
+    "reference": "/docs",
     "readiness": "/health/ready",
     "releases": "/v1/releases",
     "verification_keys": "/v1/keys",
@@ -64,6 +66,20 @@ class Welcome(ResponseBody):
 def describe_service() -> Welcome:
     """Describe the service and list the addresses that need no API key."""
     return Welcome()
+
+
+@router.get(
+    "/docs",
+    response_class=Response,
+    responses={200: {"content": {"text/html": {"schema": {"type": "string"}, "example": "<!doctype html>…"}}}},
+)
+def read_reference(request: Request) -> Response:
+    """Read the reference page of the API, for people. It has no scripts, and loads nothing from other addresses."""
+    state = request.app.state
+    if not hasattr(state, "reference"):
+        state.reference = render_page(request.app.openapi(), has_guide=state.guide is not None)
+    headers = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
+    return Response(state.reference, media_type="text/html; charset=utf-8", headers=headers)
 
 
 @router.get("/health/live", response_model_exclude_none=True)

@@ -11,6 +11,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from app.inference.conjugate import make_run_problem
+from app.inference.core.capabilities import Capability
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import MechanismPlan
 from app.inference.core.problems import make_problem
@@ -24,7 +26,7 @@ SLOTS: Final = 2
 ROWS_PER_UNIT: Final = 2
 """Null rows of a unit at most; shapes depend on whether there is one row or several."""
 LARGE: Final = 32
-"""Largest number of parameters of which a dry run takes at most about 0.05 s."""
+"""Largest number of parameters of which a dry run takes at most about 0.05 s; an answer may have its square."""
 
 
 class NullRows:
@@ -58,7 +60,7 @@ def carry_out(plan: MechanismPlan, facts: DeclaredFacts, *, to_the_end: bool) ->
     short = method.shorten(plan, facts)
     few = _reduce_rows(facts)
     oracle = ClippedGaussianOracle(
-        make_problem(plan.model, few).model,
+        make_run_problem(plan, few).model,
         short,
         few,
         NullRows(few),
@@ -74,6 +76,8 @@ def carry_out(plan: MechanismPlan, facts: DeclaredFacts, *, to_the_end: bool) ->
 
 def is_large(plan: MechanismPlan, facts: DeclaredFacts) -> bool:
     """Whether a dry run takes too long for a price request."""
+    if Capability.STATISTICS in find_private_method(plan.method).needs:
+        return plan.answer_length > LARGE**2
     return make_problem(plan.model, facts).model.dimension > LARGE
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.plan import MechanismPlan
 from app.inference.core.query import Oracle
-from app.inference.core.release import Pseudocoreset
+from app.inference.core.release import Pseudocoreset, Released
 from app.inference.core.row_source import RowSource
 from app.inference.registry import find_private_method, find_public_method
 
@@ -18,7 +18,7 @@ def run(
     oracle: Oracle,
     rng: np.random.Generator,
     on_step: Callable[[int], None],
-) -> Pseudocoreset:
+) -> Released:
     """Carry out every planned step of a private method.
 
     Args:
@@ -34,6 +34,24 @@ def run(
         state = method.step(rng, state, oracle)
         on_step(done)
     return method.finish(state)
+
+
+def run_points(
+    plan: MechanismPlan,
+    facts: DeclaredFacts,
+    oracle: Oracle,
+    rng: np.random.Generator,
+    on_step: Callable[[int], None],
+) -> Pseudocoreset:
+    """Carry out a plan as :func:`run` does, of a method that releases points.
+
+    Raises:
+        TypeError: the release has none.
+    """
+    released = run(plan, facts, oracle, rng, on_step)
+    if not isinstance(released, Pseudocoreset):
+        raise TypeError("this release has no points")
+    return released
 
 
 def run_public(plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator) -> Pseudocoreset:

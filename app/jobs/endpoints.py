@@ -8,24 +8,27 @@ from fastapi.responses import JSONResponse, Response
 from fastapi.sse import EventSourceResponse
 
 from app.audit.journal import record
-from app.auth.caller import AnyCaller, Caller, require
+from app.auth.caller import AnyCaller, Caller, RoleCheck
 from app.auth.service import check_may_read_on
-from app.db import ReadSession, WriteSession
-from app.errors import BudgetExceeded, CorevaultError
+from app.db import ReadSession
+from app.errors import InvalidRequest
 from app.http.errors.openapi import make_problem_responses
-from app.http.requests.idempotency import Answer, Idempotent, IdempotentRequest, answer_once
+from app.http.requests.idempotency import Answer, Idempotent, answer_once
 from app.http.requests.pagination import Page, Paging, make_page
 from app.http.requests.routing import make_router
-from app.jobs import repository, service
+from app.jobs import quotes, repository, service
 from app.jobs.events import Streams, Watcher, make_event_id
 from app.jobs.lifecycle import Lifecycle
 from app.jobs.models import Job
+from app.jobs.quote_schemas import QuoteBody, QuoteList
+from app.jobs.repository import JobNames
 from app.jobs.schemas import JobBody, JobView, QuoteView, Status
+from app.jobs.submission import submit_job
 from app.jobs.views import make_job_view
 from app.services import Services, Shared
 
 router = make_router("/v1", "jobs", "unauthenticated", "dependency_unavailable")
-Runner = Annotated[Caller, Depends(require(*sorted(service.RUNNERS)))]
+Runner = Annotated[Caller, Depends(RoleCheck(*sorted(service.RUNNERS)))]
 _REFUSALS = (
     *("forbidden", "not_found", "state_conflict", "invalid_request", "method_not_allowed_on_private_data"),
     *("idempotency_conflict", "idempotency_in_progress"),
@@ -37,20 +40,28 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 
 
 @router.post(
-    "/quotes", response_model=QuoteView, operation_id="quote_job", responses=make_problem_responses(*_REFUSALS)
+    "/quotes",
+    response_model=QuoteView | QuoteList,
+    operation_id="quote_job",
+    responses=make_problem_responses(*_REFUSALS, "rate_limited"),
 )
-def quote(services: Shared, caller: Runner, request: Idempotent, body: JobBody) -> JSONResponse:
+def quote(services: Shared, caller: Runner, http: Request, request: Idempotent, body: QuoteBody) -> JSONResponse:
     """Quote the price of a job; it reads no private row and changes nothing.
 
+    If `privacy.epsilon` is a list, the answer has a list of quotes, one for each target. Each of them counts as a
+    request of the key's rate limit. With `expected_accuracy`, a quote estimates how much noise widens intervals.
     With an Idempotency-Key, a repeated request gets the first answer again.
     """
+    if services.rates is not None and body.requests > 1:
+        http.state.response_headers = services.rates.request(caller.id, body.requests - 1)
     if request.key is None:
         with services.database.read() as session:
-            return Answer.of(200, service.quote(session, services.ledger, caller, body)).response()
-    _calibrate(services, caller, body)
+            return Answer.of(200, quotes.quote(session, services.ledger, caller, body)).response()
+    with suppress(InvalidRequest), services.database.read() as session:  # fills the caches without locks
+        quotes.quote(session, services.ledger, caller, body)
     with services.database.write() as tx:
         return answer_once(
-            tx, caller.id, request, lambda: Answer.of(200, service.quote(tx, services.ledger, caller, body))
+            tx, caller.id, request, lambda: Answer.of(200, quotes.quote(tx, services.ledger, caller, body))
         )
 
 
@@ -66,41 +77,7 @@ def submit(services: Shared, caller: Runner, request: Idempotent, body: JobBody)
 
     A repeated request with the same Idempotency-Key does not reserve again.
     """
-    has_price = _calibrate(services, caller, body)
-    try:
-        return _submit(services, caller, request, body, has_price=has_price)
-    except BudgetExceeded:
-        with services.database.write() as tx:
-            services.ledger.record_refusal(tx, body.dataset_id)
-        raise
-
-
-def _calibrate(services: Services, caller: Caller, body: JobBody) -> bool:
-    """Calibrate the noise and cache it; return whether the job has a price.
-
-    This happens before the account is locked, so that other requests do not wait for the calibration.
-    """
-    with suppress(CorevaultError), services.database.read() as session:
-        service.price(session, services.ledger, caller, body)
-        return True
-    return False
-
-
-def _submit(
-    services: Services, caller: Caller, request: IdempotentRequest, body: JobBody, *, has_price: bool
-) -> JSONResponse:
-    def submit_once(tx: WriteSession) -> JSONResponse:
-        def produce() -> Answer:
-            service.check_room(tx, caller, services.limits.active_jobs)
-            job = service.submit(tx, services.ledger, _lifecycle(services), caller, body)
-            record(tx, job.id)
-            return Answer.of(202, make_job_view(job), {"Location": f"/v1/jobs/{job.id}"})
-
-        return answer_once(tx, caller.id, request, produce, lifetime=None)
-
-    if not has_price:  # it will probably be refused, and a refusal makes its whole commit group start again
-        return services.database.transact(submit_once)
-    return services.group_commit.transact(submit_once, body.dataset_id)
+    return submit_job(services, caller, request, body)
 
 
 @router.get("/jobs")
@@ -124,14 +101,15 @@ def list_jobs(
             before=paging.after_id("job"),
             limit=paging.limit + 1,
         )
-        return make_page(rows, paging, lambda job: job.id, make_job_view)
+        names = service.read_names(session, caller, rows)
+        return make_page(rows, paging, lambda job: job.id, lambda job: make_job_view(job, names[job.id]))
 
 
 @router.get("/jobs/{job_id}", operation_id="read_job", responses=make_problem_responses("not_found"))
 def get_job(services: Shared, caller: AnyCaller, job_id: str) -> JobView:
     """Read a job."""
     with services.database.read() as session:
-        return make_job_view(service.find_visible(session, caller, job_id))
+        return _make_view(session, caller, service.find_visible(session, caller, job_id))
 
 
 @router.post(
@@ -150,14 +128,19 @@ def cancel(services: Shared, caller: AnyCaller, request: Idempotent, job_id: str
         def produce() -> Answer:
             job = service.cancel(tx, _lifecycle(services), caller, job_id)
             record(tx)
-            return Answer.of(200, make_job_view(job))
+            return Answer.of(200, _make_view(tx, caller, job))
 
         return answer_once(tx, caller.id, request, produce)
 
 
-def _read_visible(services: Shared, caller: AnyCaller, job_id: str) -> Job:
+def _make_view(session: ReadSession, caller: Caller, job: Job) -> JobView:
+    return make_job_view(job, service.read_names(session, caller, [job])[job.id])
+
+
+def _read_visible(services: Shared, caller: AnyCaller, job_id: str) -> tuple[Job, JobNames]:
     with services.database.read() as session:
-        return service.find_visible(session, caller, job_id)
+        job = service.find_visible(session, caller, job_id)
+        return job, service.read_names(session, caller, [job])[job.id]
 
 
 @router.get(
@@ -170,7 +153,7 @@ async def events(
     request: Request,
     services: Shared,
     caller: AnyCaller,
-    job: Annotated[Job, Depends(_read_visible)],
+    visible: Annotated[tuple[Job, JobNames], Depends(_read_visible)],
     last_event_id: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
     """Follow a job: ``progress`` events, and an ``end`` event with the whole job.
@@ -178,20 +161,21 @@ async def events(
     The stream ends early if the key is revoked or expires. A request with the id of the ``end`` event as Last-Event-ID
     is answered with 204.
     """
+    job, names = visible
     if job.status in repository.ENDED and make_event_id(job) == last_event_id:
         return Response(status_code=204)
-    streams, watcher = _streams(request, services), _watcher(caller, job.id)
+    streams, watcher = _streams(request, services), _watcher(caller, job.id, names)
     streams.admit(watcher)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return EventSourceResponse(streams.follow(job.id, last_event_id, watcher), headers=headers)
 
 
-def _watcher(caller: Caller, job_id: str) -> Watcher:
+def _watcher(caller: Caller, job_id: str, names: JobNames) -> Watcher:
     def check(session: ReadSession) -> None:
         check_may_read_on(session, caller.id, caller.expires_at)
         service.find_visible(session, caller, job_id)
 
-    return Watcher(caller.id, check)
+    return Watcher(caller.id, names, check)
 
 
 def _streams(request: Request, services: Services) -> Streams:

@@ -16,6 +16,7 @@ from app.db import Database, ReadSession
 from app.errors import NotFound, RateLimited, Unauthenticated
 from app.jobs import repository
 from app.jobs.models import Job
+from app.jobs.repository import JobNames
 from app.jobs.schemas import Progress, Status
 from app.jobs.views import compute_progress, make_job_view
 
@@ -40,12 +41,13 @@ class ProgressEvent(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """A caller who follows a job: the caller's id and access check.
+    """A caller who follows a job: the caller's id, the names that it saw at the start, and its access check.
 
     ``check`` raises the error that a new request for the job would get.
     """
 
     id: str
+    names: JobNames
     check: Callable[[ReadSession], object]
 
 
@@ -90,7 +92,7 @@ class Streams:
                     checked = self.clock()
                 if job is not None and is_news:
                     seen, last_output = make_event_id(job), self.clock()
-                    yield encode(job)
+                    yield encode(job, watcher.names)
                 if job is None or job.status in repository.ENDED:
                     return
                 if self.clock() - last_output >= COMMENT_SECONDS:
@@ -119,9 +121,10 @@ def make_event_id(job: Job) -> str:
     return f"{job.fencing_token}.{job.steps_done}.{job.status}.{job.stage}"
 
 
-def encode(job: Job) -> bytes:
+def encode(job: Job, names: JobNames) -> bytes:
     """Encode the event that describes the job now, in the wire format."""
     if job.status in repository.ENDED:
-        return format_sse_event(event="end", data_str=make_job_view(job).model_dump_json(), id=make_event_id(job))
+        data_str = make_job_view(job, names).model_dump_json()
+        return format_sse_event(event="end", data_str=data_str, id=make_event_id(job))
     data = ProgressEvent.model_validate({"id": job.id, "status": job.status, "progress": compute_progress(job)})
     return format_sse_event(event="progress", data_str=data.model_dump_json(), id=make_event_id(job))

@@ -17,6 +17,7 @@ class Job(Base):
     caller_id: Mapped[str] = mapped_column(ForeignKey("api_keys.id"), index=True)
     request: Mapped[dict[str, Any]]  # the validated body, defaults filled in
     plan: Mapped[dict[str, Any]]  # MechanismPlan.to_json()
+    purpose: Mapped[str | None]  # why the caller runs it; every reader of the job sees it, and no release contains it
     status: Mapped[str] = mapped_column(index=True)  # queued running succeeded failed cancelled
     stage: Mapped[str]
     steps_planned: Mapped[int]

@@ -106,12 +106,11 @@ def make_plan(
         MethodNotAllowedOnPrivateData: the method has no privacy, and the table is private.
     """
     method = registry.find_method(wish.request.method)
-    registry.find_family(wish.request.model.family)
     if wish.epsilon is None or not method.private:
-        return method.plan(wish.request, facts)
+        return registry.make_plan(wish.request, facts)
 
     def plan_at(noise: float) -> MechanismPlan:
-        return method.plan(_with_noise(wish.request, noise), facts)
+        return registry.make_plan(_with_noise(wish.request, noise), facts)
 
     least = cache.noise(lambda noise: plan_at(noise).events, wish.epsilon, delta)
     return plan_at(_find_admitted(lambda noise: admits(make_charge(plan_at(noise))), least))

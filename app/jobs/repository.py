@@ -1,12 +1,14 @@
 """Queries over jobs; each change of state is one conditional UPDATE, a compare-and-set."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, case, exists, func, null, or_, select, true, update
 
-from app.datasets.models import Dataset
+from app.auth.models import ApiKey
+from app.datasets.models import Dataset, DatasetShare
 from app.db import ReadSession, WriteSession
 from app.jobs.models import Job
 
@@ -37,10 +39,7 @@ def list_page(
 
     ``visible_to`` restricts them to the key's jobs and the jobs on its datasets; None means all.
     """
-    query = select(Job).order_by(Job.id.desc()).limit(limit)
-    if visible_to is not None:
-        owned = select(Dataset.id).where(Dataset.owner_id == visible_to)
-        query = query.where(or_(Job.caller_id == visible_to, Job.dataset_id.in_(owned)))
+    query = _restrict(select(Job), visible_to).order_by(Job.id.desc()).limit(limit)
     if dataset_id is not None:
         query = query.where(Job.dataset_id == dataset_id)
     if status is not None:
@@ -48,6 +47,53 @@ def list_page(
     if before is not None:
         query = query.where(Job.id < before)
     return session.scalars(query).all()
+
+
+@dataclass(frozen=True, slots=True)
+class JobNames:
+    """The names of a job's submitter and dataset. ``dataset`` is None for a reader who may not see the dataset."""
+
+    submitter: str
+    dataset: str | None
+
+
+def read_names(session: ReadSession, job_ids: Collection[str], reader: str | None) -> dict[str, JobNames]:
+    """Map jobs to their names, as the key ``reader`` may see them; None may see all."""
+    shared = exists().where(DatasetShare.dataset_id == Dataset.id, DatasetShare.key_id == reader)
+    is_visible = true() if reader is None else or_(Dataset.owner_id == reader, shared)
+    query = select(Job.id, ApiKey.name, case((is_visible, Dataset.name), else_=null()))
+    query = query.join(ApiKey, ApiKey.id == Job.caller_id).join(Dataset, Dataset.id == Job.dataset_id)
+    rows = session.execute(query.where(Job.id.in_(job_ids)))
+    return {job_id: JobNames(submitter, dataset) for job_id, submitter, dataset in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """Who submitted a job, and why."""
+
+    caller_id: str
+    caller_name: str
+    purpose: str | None
+
+
+def read_submissions(session: ReadSession, job_ids: Collection[str]) -> dict[str, Submission]:
+    """Map jobs to their submissions."""
+    query = select(Job.id, ApiKey.id, ApiKey.name, Job.purpose).join(ApiKey, ApiKey.id == Job.caller_id)
+    rows = session.execute(query.where(Job.id.in_(job_ids)))
+    return {job_id: Submission(caller_id, name, purpose) for job_id, caller_id, name, purpose in rows}
+
+
+def list_by_ids(session: ReadSession, visible_to: str | None, job_ids: Collection[str]) -> Sequence[Job]:
+    """Return the jobs with these ids; ``visible_to`` as for :func:`list_page`."""
+    return session.scalars(_restrict(select(Job), visible_to).where(Job.id.in_(job_ids))).all()
+
+
+def _restrict(query: Select[Job], visible_to: str | None) -> Select[Job]:
+    """Restrict a query to the key's jobs and the jobs on its datasets; None means all."""
+    if visible_to is None:
+        return query
+    owned = select(Dataset.id).where(Dataset.owner_id == visible_to)
+    return query.where(or_(Job.caller_id == visible_to, Job.dataset_id.in_(owned)))
 
 
 def find_unended(session: ReadSession, dataset_id: str) -> Sequence[str]:

@@ -1,6 +1,6 @@
-"""Quotes and jobs: access rules, prices, and the reservation of a job."""
+"""Jobs: access rules, prices, and the reservation of a job."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from app import crashpoints, tracing
@@ -9,6 +9,7 @@ from app.auth.service import take_turn
 from app.context import get_current, note_target
 from app.datasets import access
 from app.datasets import repository as datasets
+from app.datasets.declaration import find_plain_text_faults
 from app.datasets.facts import make_declared_facts
 from app.datasets.models import Dataset
 from app.datasets.service import compute_default_delta
@@ -23,9 +24,9 @@ from app.jobs.dry_runs import DryRuns
 from app.jobs.lifecycle import Lifecycle, Stage
 from app.jobs.models import Job
 from app.jobs.planning import NoiseCache, make_charge, make_plan
-from app.jobs.schemas import Cost, JobBody, QuoteSize, QuoteView
+from app.jobs.repository import JobNames
+from app.jobs.schemas import JobBody
 from app.jobs.terms import make_commitment
-from app.jobs.views import make_mechanism_view
 from app.ledger import Ledger
 from app.ledger.entries.charge import Charge
 from app.tracing import open_span
@@ -37,34 +38,20 @@ _DRY_RUNS = DryRuns()
 
 
 @dataclass(frozen=True, slots=True)
+class Submitted:
+    """A new job, and the names that its caller sees."""
+
+    job: Job
+    names: JobNames
+
+
+@dataclass(frozen=True, slots=True)
 class Priced:
     """A plan with the dataset and the declared facts that it was made from."""
 
     dataset: Dataset
     facts: DeclaredFacts
     plan: MechanismPlan
-
-
-def quote(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -> QuoteView:
-    """Quote the job's present price from declared facts and the account; nothing is changed.
-
-    Raises:
-        Forbidden, NotFound, StateConflict, InvalidRequest, MethodNotAllowedOnPrivateData.
-    """
-    priced = price(session, ledger, caller, body)
-    plan = priced.plan
-    size = QuoteSize(requested=plan.size, smallest_exact=registry.compute_smallest_exact(plan.model, priced.facts))
-    shared = {"mechanism": make_mechanism_view(plan.mechanism), "size": size, "warnings": list(plan.warnings)}
-    if priced.dataset.sensitivity == "public":
-        return QuoteView(cost=None, affordable=True, epsilon_after=None, more_like_this=None, **shared)
-    preview = ledger.preview(session, priced.dataset.id, make_charge(plan), caller_id=caller.id)
-    return QuoteView(
-        cost=Cost(epsilon=preview.cost_epsilon, delta=preview.cost_delta),
-        affordable=preview.affordable,
-        epsilon_after=preview.epsilon_after,
-        more_like_this=preview.more_like_this,
-        **shared,
-    )
 
 
 def price(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -> Priced:
@@ -83,14 +70,16 @@ def price(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -
     private = dataset.sensitivity == "private"
     delta = ledger.limit(session, dataset.id)[1] if private else compute_default_delta(dataset.slots)
     facts = make_declared_facts(dataset, delta if private else None)
+    _check_purpose(body)
     _check_privacy(body, ledger.max_epsilon)
     _check_ready(session, caller, dataset)
-    plan = make_plan(body.wish(), facts, delta, _NOISE, _admission(session, ledger, dataset, caller))
+    size = body.size or registry.choose_size(body.model.spec(), facts)
+    plan = make_plan(body.wish(size), facts, delta, _NOISE, _admission(session, ledger, dataset, caller))
     _DRY_RUNS.check(plan, facts)
     return Priced(dataset, facts, plan)
 
 
-def submit(tx: WriteSession, ledger: Ledger, lifecycle: Lifecycle, caller: Caller, body: JobBody) -> Job:
+def submit(tx: WriteSession, ledger: Ledger, lifecycle: Lifecycle, caller: Caller, body: JobBody) -> Submitted:
     """Reserve the job's price and queue the job in one transaction.
 
     Raises:
@@ -114,7 +103,7 @@ def submit(tx: WriteSession, ledger: Ledger, lifecycle: Lifecycle, caller: Calle
     tx.add(job)
     tx.flush()
     lifecycle.enqueue(tx, job.id)
-    return job
+    return Submitted(job, JobNames(caller.name, priced.dataset.name))
 
 
 def check_room(tx: WriteSession, caller: Caller, most: int) -> None:
@@ -139,10 +128,15 @@ def find_visible(session: ReadSession, caller: Caller, job_id: str) -> Job:
         NotFound: there is no such job, or the caller may not see it.
     """
     job = repository.get(session, job_id)
-    if job is None or not (caller.role in access.OVERSEERS or _may_cancel(session, caller, job)):
+    if job is None or not (caller.role in access.OVERSEERS or may_cancel(session, caller, job)):
         raise NotFound
     note_target(job.id)
     return job
+
+
+def read_names(session: ReadSession, caller: Caller, jobs: Sequence[Job]) -> dict[str, JobNames]:
+    """Map visible jobs to the names that the caller may see."""
+    return repository.read_names(session, [job.id for job in jobs], access.choose_key_filter(caller))
 
 
 def cancel(tx: WriteSession, lifecycle: Lifecycle, caller: Caller, job_id: str) -> Job:
@@ -153,7 +147,7 @@ def cancel(tx: WriteSession, lifecycle: Lifecycle, caller: Caller, job_id: str) 
         Forbidden: the caller may see the job only as an overseer.
     """
     job = find_visible(tx, caller, job_id)
-    if not _may_cancel(tx, caller, job):
+    if not may_cancel(tx, caller, job):
         raise Forbidden(_NOT_OWN.format(caller.role))
     lifecycle.request_cancel(tx, job_id)
     tx.refresh(job)
@@ -169,11 +163,22 @@ def list_page(
     )
 
 
-def _may_cancel(session: ReadSession, caller: Caller, job: Job) -> bool:
+def list_visible(session: ReadSession, caller: Caller, job_ids: Collection[str]) -> Sequence[Job]:
+    """List the jobs with these ids that the caller may see."""
+    return repository.list_by_ids(session, access.choose_key_filter(caller), job_ids)
+
+
+def may_cancel(session: ReadSession, caller: Caller, job: Job) -> bool:
+    """Whether the caller may cancel the job: its submitter, and the dataset's owner."""
     if job.caller_id == caller.id:
         return True
     dataset = datasets.get(session, job.dataset_id)
     return dataset is not None and dataset.owner_id == caller.id
+
+
+def _check_purpose(body: JobBody) -> None:
+    if faults := tuple(find_plain_text_faults("/purpose", body.purpose or "")):
+        raise InvalidRequest(faults=faults)
 
 
 def _check_privacy(body: JobBody, max_epsilon: float) -> None:
@@ -204,8 +209,9 @@ def _new_job(priced: Priced, caller: Caller, body: JobBody) -> Job:
         id=generate_id("job"),
         dataset_id=priced.dataset.id,
         caller_id=caller.id,
-        request=body.model_dump(mode="json"),
+        request=body.model_dump(mode="json", exclude={"purpose"}),
         plan=plan_json.to_json(priced.plan),
+        purpose=body.purpose,
         status="queued",
         stage=Stage.QUEUED,
         steps_planned=priced.plan.steps,

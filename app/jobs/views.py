@@ -2,9 +2,11 @@
 
 from typing import Final
 
+from app.auth.schemas import KeyReference
 from app.inference.core import plan_json
 from app.inference.core.plan import Mechanism
 from app.jobs.models import Job
+from app.jobs.repository import JobNames
 from app.jobs.schemas import Cost, ErrorView, JobView, MechanismView, Progress, Settlement
 from app.releases.statement import make_model_json
 
@@ -13,12 +15,15 @@ _OPENED: Final = "The job ended after it had opened the data, so the full price 
 _VOIDED: Final = "The job ended before it opened the data, so nothing was charged."
 
 
-def make_job_view(job: Job) -> JobView:
-    """Make the view of a job; all callers who may see the job get the same view."""
+def make_job_view(job: Job, names: JobNames) -> JobView:
+    """Make the view of a job. All callers who may see the job get the same view, up to the dataset's name."""
     return JobView.model_validate(
         {
             "id": job.id,
             "dataset_id": job.dataset_id,
+            "dataset_name": names.dataset,
+            "submitted_by": KeyReference(id=job.caller_id, name=names.submitter),
+            "purpose": job.purpose,
             "status": job.status,
             "progress": compute_progress(job),
             "cost": _cost(job),

@@ -1,24 +1,34 @@
 """The only writer of the budget: accounts, reservations, their hash chains and their cost."""
 
 from app.ledger.account.locked_account import Cause
-from app.ledger.entries.admission import Preview
+from app.ledger.entries.admission import Obstacle, Preview
 from app.ledger.entries.charge import Charge
 from app.ledger.entries.commitments import Commitment, Terms
 from app.ledger.integrity.checkpoints import CheckpointRef
+from app.ledger.integrity.export import ChainKey, ChainPart
 from app.ledger.integrity.high_water_mark import HighWaterMark
+from app.ledger.overviews import Overview
 from app.ledger.service import Ledger
-from app.ledger.views import Budget, Guarantee, LedgerEntry
+from app.ledger.views import Allocation, Budget, EntryFilter, Exposure, Guarantee, LedgerEntry, Standing
 
 __all__ = [
+    "Allocation",
     "Budget",
     "Cause",
+    "ChainKey",
+    "ChainPart",
     "Charge",
     "CheckpointRef",
     "Commitment",
+    "EntryFilter",
+    "Exposure",
     "Guarantee",
     "HighWaterMark",
     "Ledger",
     "LedgerEntry",
+    "Obstacle",
+    "Overview",
     "Preview",
+    "Standing",
     "Terms",
 ]

@@ -1,20 +1,21 @@
 """The ledger: the only writer of the budget."""
 
-from app.ledger import views
+from app.ledger import overviews, views
 from app.ledger.account import allocations, fingerprints, freezing, limits, locked_account, notes, opening
 from app.ledger.context import LedgerContext
 from app.ledger.entries import transfers
-from app.ledger.integrity import checkpoints, reconciliation, verification
+from app.ledger.integrity import checkpoints, export, reconciliation, standing, verification
 
 
 class Ledger(LedgerContext):
     """The public operations of the ledger, as methods.
 
-    Each method is the function itself: ``ledger.reserve(tx, ...)`` calls ``transfers.reserve(ledger, tx, ...)``.
-    Functions that need neither key nor high-water mark are static.
+    Each method is the function that is assigned to it, with the ledger as its context. For example,
+    ``ledger.reserve(tx, ...)`` calls ``transfers.reserve(ledger, tx, ...)``. A function that needs neither the ledger's
+    key nor its high-water mark has no context, so its method is static.
 
-    Every operation takes part in the caller's transaction and commits nothing. An operation on a dataset without an
-    account raises ``NotFound``; an operation that would spend from a frozen account raises ``StateConflict``.
+    Every operation runs in the caller's transaction, and commits nothing. An operation on a dataset without an account
+    raises ``NotFound``. An operation that would spend from a frozen account raises ``StateConflict``.
     """
 
     open_account = opening.open_account
@@ -56,5 +57,10 @@ class Ledger(LedgerContext):
     admits = staticmethod(views.is_admissible)
     limit = staticmethod(views.read_limit)
     budget = staticmethod(views.read_budget)
+    standings = staticmethod(views.read_standings)
     entries = staticmethod(views.list_entries)
     guarantee = staticmethod(views.compute_guarantee)
+    exposure = staticmethod(views.read_exposure)
+    verify_account = standing.verify_account
+    chain = export.read_chain
+    overviews = staticmethod(overviews.list_overviews)

@@ -1,10 +1,11 @@
 """Read-only views of the ledger: previews, budgets, entries and the guarantee of certificates."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 
 from app.db import ReadSession
 from app.ledger.account import locked_account
@@ -15,7 +16,7 @@ from app.ledger.entries.admission import Preview
 from app.ledger.entries.balance import FROZEN, RESERVED, SETTLED, Balance
 from app.ledger.entries.charge import Charge
 from app.ledger.entries.meter import Pot
-from app.ledger.models import Entry, LedgerDataset
+from app.ledger.models import Account, Entry, LedgerDataset
 from app.privacy.accounting import ACCOUNTANT, UNIT_BITS
 
 
@@ -71,6 +72,16 @@ class Allocation:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """The figures of a budget that lists show; see :class:`Budget`."""
+
+    limit: Amount
+    spent: Amount
+    reserved: Amount
+    remaining: Amount
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerEntry:
     """One entry of the account's chain; ``event`` is the reserved or executed privacy event.
 
@@ -80,12 +91,38 @@ class LedgerEntry:
     sequence: int
     at: datetime
     kind: str
+    dataset_id: str
     job_id: str | None
     event: dict[str, Any] | None
     epsilon_after: float
     entry_hash: str
     previous_hash: str
     cause: Cause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFilter:
+    """The filter of a list of entries; None matches every value. It excludes ``until``."""
+
+    kind: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def restrict(self, query: Select[Entry]) -> Select[Entry]:
+        """Add the conditions to a query."""
+        if self.kind is not None:
+            query = query.where(Entry.kind == self.kind)
+        if self.since is not None:
+            query = query.where(Entry.at >= self.since)
+        return query if self.until is None else query.where(Entry.at < self.until)
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """The composed Rényi amounts (units of 2**-40 nats) of charges that opened the data."""
+
+    amounts: tuple[int, ...]
+    orders: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +156,42 @@ def is_admissible(session: ReadSession, dataset_id: str, charge: Charge, *, call
     return admission.is_admissible(balance, dataset_id, charge, caller_id)
 
 
+def read_standings(session: ReadSession, dataset_ids: Collection[str], caller_id: str) -> dict[str, Standing]:
+    """Map datasets to their standings, in one query; datasets without an account are left out.
+
+    ``remaining`` respects the allocation of ``caller_id``, if there is one.
+    """
+    query = select(LedgerDataset.dataset_id, Account).join(Account, LedgerDataset.account_id == Account.id)
+    balances = dict[str, Balance]()
+    standings = dict[str, Standing]()
+    for dataset_id, account in session.execute(query.where(LedgerDataset.dataset_id.in_(dataset_ids))):
+        if account.id not in balances:
+            balances[account.id] = locked_account.read_balance(account)
+        standings[dataset_id] = _standing(balances[account.id], dataset_id, caller_id)
+    return standings
+
+
+def _standing(balance: Balance, dataset_id: str, caller_id: str | None) -> Standing:
+    delta = balance.total.delta
+    spent = admission.convert_at_limit(balance, balance.total.meter.spent)
+    return Standing(
+        limit=Amount(balance.limit(dataset_id), delta),
+        spent=Amount(spent, delta),
+        reserved=Amount(max(0.0, admission.compose(balance) - spent), delta),
+        remaining=Amount(admission.find_largest_gaussian(balance, dataset_id, caller_id), delta),
+    )
+
+
 def read_budget(session: ReadSession, dataset_id: str, caller_id: str | None = None) -> Budget:
     """The budget of the dataset's account; ``remaining`` respects the allocation of ``caller_id``, if there is one."""
     account = locked_account.read_account(session, dataset_id)
     balance = locked_account.read_balance(account)
-    delta = balance.total.delta
-    spent = admission.convert_at_limit(balance, balance.total.meter.spent)
+    return make_budget(account, balance, dataset_id, caller_id, _count_refused(session, account.id))
+
+
+def make_budget(account: Account, balance: Balance, dataset_id: str, caller_id: str | None, refused: int) -> Budget:
+    """Make the budget of a dataset from its account and the account's balance."""
+    standing = _standing(balance, dataset_id, caller_id)
     return Budget(
         dataset_id=dataset_id,
         population=balance.population,
@@ -132,12 +199,12 @@ def read_budget(session: ReadSession, dataset_id: str, caller_id: str | None = N
         relation=balance.relation,
         unit=balance.unit["kind"],
         slots=balance.datasets[dataset_id].slots,
-        limit=Amount(balance.limit(dataset_id), delta),
-        spent=Amount(spent, delta),
-        reserved=Amount(max(0.0, admission.compose(balance) - spent), delta),
-        remaining=Amount(admission.find_largest_gaussian(balance, dataset_id, caller_id), delta),
+        limit=standing.limit,
+        spent=standing.spent,
+        reserved=standing.reserved,
+        remaining=standing.remaining,
         used_share=_used_share(balance),
-        jobs=JobCounts(balance.settled, account.balance["unended"], _count_refused(session, account.id)),
+        jobs=JobCounts(balance.settled, account.balance["unended"], refused),
         version=account.sequence,
         allocations=tuple(_allocation(*each) for each in balance.datasets[dataset_id].allocations.items()) or None,
     )
@@ -168,13 +235,28 @@ def read_limit(session: ReadSession, dataset_id: str) -> tuple[float, float]:
     return balance.limit(dataset_id), balance.total.delta
 
 
-def list_entries(session: ReadSession, dataset_id: str, *, limit: int, before: int | None) -> list[LedgerEntry]:
-    """The account's entries, newest first, from the one below ``before`` on."""
+def list_entries(
+    session: ReadSession,
+    dataset_id: str,
+    *,
+    limit: int,
+    before: int | None,
+    criteria: EntryFilter | None = None,
+) -> list[LedgerEntry]:
+    """The account's entries that match, newest first, from the one below ``before`` on."""
     account = locked_account.read_account(session, dataset_id)
     query = select(Entry).where(Entry.account_id == account.id)
     if before is not None:
         query = query.where(Entry.sequence < before)
+    if criteria is not None:
+        query = criteria.restrict(query)
     return [_entry(row) for row in session.scalars(query.order_by(Entry.sequence.desc()).limit(limit))]
+
+
+def read_exposure(session: ReadSession, dataset_id: str) -> Exposure:
+    """Read the spent amounts of the dataset's account."""
+    total = locked_account.read_balance(locked_account.read_account(session, dataset_id)).total
+    return Exposure(total.meter.spent, total.orders)
 
 
 def compute_guarantee(session: ReadSession, dataset_id: str) -> Guarantee:
@@ -196,7 +278,16 @@ def _entry(row: Entry) -> LedgerEntry:
     event = None if events is None else _event(events)
     cause = parse_cause(row.body) if row.kind == FROZEN else None
     return LedgerEntry(
-        row.sequence, row.at, row.kind, row.job_id, event, row.epsilon_after, row.entry_hash, row.previous_hash, cause
+        sequence=row.sequence,
+        at=row.at,
+        kind=row.kind,
+        dataset_id=row.dataset_id,
+        job_id=row.job_id,
+        event=event,
+        epsilon_after=row.epsilon_after,
+        entry_hash=row.entry_hash,
+        previous_hash=row.previous_hash,
+        cause=cause,
     )
 
 

@@ -23,7 +23,7 @@ LONGEST_SECONDS: Final = 24 * 3600.0
 PAUSE_SECONDS: Final = 60.0
 FIRST_PAUSE_SECONDS: Final = 1.0
 _LEAST_RSA_BITS: Final = 2048
-_DISCOVERY: Final = "/.well-known/openid-configuration"
+DISCOVERY: Final = "/.well-known/openid-configuration"
 
 
 class ProviderKeys:
@@ -79,7 +79,7 @@ class ProviderKeys:
         return {name: key for name, key in keys if isinstance(name, str) and key is not None}
 
     def _discover(self) -> str:
-        document = self._documents.fetch(self._issuer.rstrip("/") + _DISCOVERY)
+        document = self._documents.fetch(self._issuer.rstrip("/") + DISCOVERY)
         if document.get("issuer") != self._issuer:
             raise DependencyUnavailable
         return str(document.get("jwks_uri"))

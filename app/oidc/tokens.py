@@ -56,8 +56,10 @@ class TokenVerifier:
         self._provider = provider
         self._keys = keys
 
-    def verify(self, token: str) -> Identity:
+    def verify(self, token: str, *, nonce: str | None = None) -> Identity:
         """Verify ``token`` and return the identity. ``nbf`` is checked if it is present.
+
+        ``nonce``: for an ID token, that of its attempt to sign in. Then the authorised party must be the audience.
 
         Raises:
             Unauthenticated: the token is not a valid token of the provider for this audience.
@@ -65,10 +67,19 @@ class TokenVerifier:
             DependencyUnavailable: the provider's keys cannot be fetched.
         """
         claims = self._claims(token)
+        if nonce is not None and not self._is_of_attempt(claims, nonce):
+            raise Unauthenticated
         subject = claims["sub"]
         if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST_SUBJECT:
             raise Unauthenticated
         return Identity(self._provider.issuer, subject, self._role(claims), _expiry(claims["exp"]))
+
+    def _is_of_attempt(self, claims: Mapping[str, Any], nonce: str) -> bool:
+        """Whether an ID token belongs to this attempt and client (Core, section 3.1.3.7)."""
+        audience = claims["aud"]
+        has_others = isinstance(audience, list) and set(audience) != {self._provider.audience}
+        party = claims.get("azp", None if has_others else self._provider.audience)
+        return claims.get("nonce") == nonce and party == self._provider.audience
 
     def _claims(self, token: str) -> dict[str, Any]:
         if len(token) > LONGEST_TOKEN:

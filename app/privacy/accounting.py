@@ -15,7 +15,7 @@ ACCOUNTANT = "rdp"
 UNIT_BITS = 40
 _UNIT, _ROUNDING = 2.0**-UNIT_BITS, 1e-15
 INFINITE = 2**62
-"""Amounts saturate here. An order with this amount has no finite bound, so it admits nothing."""
+"""Amounts saturate here. An order with this amount has no finite price, so it admits nothing."""
 
 HIGHEST_SAMPLED_ORDER = 1024
 """Higher orders are priced for full-batch events only, because a sampled event takes time linear in the order."""
@@ -31,14 +31,19 @@ stated cost is below the library's for the same events. Fractional orders below 
 series converges too slowly there: at some rates it gives up and warns."""
 
 MOST_NOISE = 1e6
-"""A larger noise multiplier is priced as this one, which never costs less and avoids the library's rounding errors."""
+"""A larger noise multiplier is priced as this one. The price is then never too low, and the library's rounding errors
+stay small."""
 
 _LEAST_NOISE = 1e-3
+"""An event with a smaller noise multiplier has an infinite price."""
 _LEAST_RATE = 1e-12
+"""A smaller sampling rate is priced as this one, which never costs less."""
 _RELATIVE_PARTS, _ABSOLUTE_PARTS = 10**12, 10**14
-"""The library's ``log A`` loses digits by cancellation where it is small. Measured against exact arithmetic, a
-divergence is at most 4e-16 nats, or a relative 3e-13, too small. The charge adds more than that: one part in
-``_RELATIVE_PARTS`` of the divergence, and ``1 / _ABSOLUTE_PARTS`` nats."""
+"""Parts that are added to a divergence for the library's rounding errors.
+
+The library computes the logarithm of a sum, and loses digits by cancellation if it is small. Measured against exact
+arithmetic, a divergence is too small by at most 4e-16 nats, or by a relative 3e-13. The charge adds more than that: one
+part in ``_RELATIVE_PARTS`` of the divergence, and ``1 / _ABSOLUTE_PARTS`` nats."""
 
 SURCHARGE = 1.0 / _ABSOLUTE_PARTS
 """Nats that every event is charged beyond its price. They cover the library's error of 4e-16 nats and the excess of
@@ -97,14 +102,14 @@ def compute_cost(events: Sequence[PrivacyEvent], delta: float, orders: Sequence[
 
 @lru_cache(maxsize=256)
 def _conversions(delta: float, orders: tuple[float, ...]) -> tuple[tuple[float, float], ...]:
-    """The two terms of the conversion for each order: ``log(1 - 1/a)`` and ``log(delta a) / (a - 1)``."""
+    """Compute the two terms of the conversion for each order: ``log(1 - 1/a)`` and ``log(delta a) / (a - 1)``."""
     return tuple((math.log1p(-1.0 / order), (math.log(delta) + math.log(order)) / (order - 1.0)) for order in orders)
 
 
 def _compute_charge(divergence: float, count: int) -> int:
-    """Compute ``divergence * count`` in units, rounded up.
+    """Compute the amount of ``count`` events of this ``divergence`` in nats, rounded up.
 
-    The arithmetic is exact and rational, so many small charges add up.
+    The arithmetic is exact and rational, and rounds only once, so many small divergences are not lost.
     """
     if not math.isfinite(divergence):
         return INFINITE
@@ -127,7 +132,7 @@ def _divergences(rate: float, noise: float, orders: tuple[float, ...]) -> tuple[
 
 
 def _rate_and_noise(event: AtomicEvent) -> tuple[float, float]:
-    """The rate and noise at which ``event`` is priced.
+    """Return the rate and noise at which ``event`` is priced.
 
     The rate is never lower and the noise never larger than the event's, so the price is never below its cost.
     """

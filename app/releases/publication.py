@@ -13,9 +13,8 @@ from typing import Any
 
 from app.db import WriteSession, generate_id, now
 from app.http.requests.digests import digest_header
-from app.inference.core.belief import make_belief
 from app.inference.core.problems import make_problem, name_parameters
-from app.inference.core.release import Pseudocoreset
+from app.inference.core.release import Pseudocoreset, Released
 from app.releases.http.belief_rendering import render_belief
 from app.releases.http.formats import STORED_MEDIA_TYPES, STORED_NAMES, Part
 from app.releases.http.rendering import render
@@ -33,7 +32,7 @@ class Draft:
     """A finished run whose representations are stored but not published yet."""
 
     run: Run
-    points: Pseudocoreset
+    released: Released
     representations: Representations
 
 
@@ -50,10 +49,12 @@ class Publisher:
         self._store = store
         self._signer = signer
 
-    def store(self, run: Run, token: int, points: Pseudocoreset) -> Draft:
-        """Render the points and the belief, and make all representations durable."""
-        rendered = _render(run, points)
-        return Draft(run, points, {name: self._write(run.job_id, token, name, each) for name, each in rendered.items()})
+    def store(self, run: Run, token: int, released: Released) -> Draft:
+        """Render points and belief, if there are any, and make all representations durable."""
+        rendered = _render(run, released)
+        return Draft(
+            run, released, {name: self._write(run.job_id, token, name, each) for name, each in rendered.items()}
+        )
 
     def discard(self, job_id: str, token: int) -> None:
         """See :func:`discard`."""
@@ -68,17 +69,17 @@ class Publisher:
 
     def publish(self, tx: WriteSession, draft: Draft, standing: Standing | None, *, public: bool) -> Release:
         """Add the release and its signed certificate to ``tx``; ``standing`` is None on public data."""
-        run, points, representations = draft.run, draft.points, draft.representations
+        run, released, representations = draft.run, draft.released, draft.representations
         release_id = generate_id("rel")
         digests = {name: digest_header(bytes.fromhex(each["sha256"])) for name, each in representations.items()}
-        stated = make_statement(release_id, run, points, digests, standing)
+        stated = make_statement(release_id, run, released, digests, standing)
         release = Release(
             id=release_id,
             dataset_id=run.dataset_id,
             job_id=run.job_id,
             public=public,
             created_at=now(),
-            body=make_release_body(run, points),
+            body=make_release_body(run, released),
             certificate=self._signer.sign(stated),
             representations={name: dict(each) for name, each in representations.items()},
         )
@@ -98,11 +99,14 @@ class Publisher:
         }
 
 
-def _render(run: Run, points: Pseudocoreset) -> dict[str, bytes]:
+def _render(run: Run, released: Released) -> dict[str, bytes]:
     """Render every representation, by its name."""
-    discrete = any(column.is_discrete for column in run.facts.columns if column.name == run.plan.model.target)
-    blocks = make_belief(points, name_parameters(make_problem(run.plan.model, run.facts)))
-    parts = {Part.POINTS: render(points, discrete_target=discrete), Part.BELIEF: render_belief(blocks)}
+    if isinstance(released, Pseudocoreset):
+        discrete = any(column.is_discrete for column in run.facts.columns if column.name == run.plan.model.target)
+        blocks = released.make_blocks(name_parameters(make_problem(run.plan.model, run.facts)))
+        parts = {Part.POINTS: render(released, discrete_target=discrete), Part.BELIEF: render_belief(blocks)}
+    else:
+        parts = {Part.BELIEF: render_belief(released.blocks)}
     return {
         STORED_NAMES[part][of_format]: content
         for part, rendered in parts.items()

@@ -14,11 +14,12 @@ import rfc8785
 
 from app.errors import Internal
 from app.http.requests.digests import digest_header
+from app.inference.core.designs import feature_to_json
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.plan import MechanismPlan, ModelSpec
 from app.inference.core.plan_json import query_to_json
-from app.inference.core.release import Pseudocoreset
-from app.inference.models import find_family
+from app.inference.core.release import DesignColumn, Pseudocoreset, Released
+from app.inference.models import find_family, list_families
 from app.ledger import CheckpointRef, Guarantee
 from app.privacy.events import to_json
 from app.privacy.relation import IN_WORDS, Relation
@@ -27,6 +28,8 @@ CONDITIONS: Final = (
     "The guarantee is conditional on schema facts that were not read off the rows. "
     "These facts are the declared columns, types, bounds, categories, slots and privacy unit."
 )
+OF_TERMS: Final = " The same holds for the numbers in the terms of the model, such as knots and weights."
+"""Added to the conditions of a model with terms."""
 NOISE_IN_WORDS: Final = (
     "Contributions are whole numbers of steps of the answers' grid, so their sum is exact. "
     "Noise is drawn on a finer grid. Its scale is between 0.75 * 2^57 and 2^57 fine steps. "
@@ -36,8 +39,18 @@ NOISE_IN_WORDS: Final = (
 LARGEST_INTEGER: Final = 2**53 - 1
 MOST_STATED: Final = 100
 """Largest number of parameters whose covariance is in the body of a release, which the database stores."""
-_OPTIONAL: Final = ("noise_scale", "degrees_of_freedom", "dispersion")
+_OPTIONAL: Final = (
+    "noise_scale",
+    "degrees_of_freedom",
+    "dispersion",
+    "topics",
+    "document_concentration",
+    "topic_concentration",
+    "hidden_units",
+    "noise_covariance",
+)
 """Members of a model that are left out if they have no value."""
+_WITHOUT_PRIOR: Final = frozenset(family.name for family in list_families() if not family.normal_prior)
 _DISTRIBUTIONS: Final = {
     "corevault": "corevault-server",
     "dp-accounting": "dp-accounting",
@@ -67,21 +80,21 @@ class Standing:
     checkpoint: CheckpointRef
 
 
-def make_release_body(run: Run, points: Pseudocoreset) -> dict[str, Any]:
+def make_release_body(run: Run, released: Released) -> dict[str, Any]:
     """Make the JSON of a release that the database stores in one column."""
     stated = {
         "method": run.plan.method,
         "model": make_released_model(run),
-        "size": run.plan.size,
-        "design": make_design_json(points),
-        "diagnostics": make_plain(points.diagnostics),
+        "size": count_points(run, released),
+        "design": make_design_json(released.design),
+        "diagnostics": make_plain(released.diagnostics),
         "cost": None if run.cost is None else dict(run.cost),
     }
-    return stated | make_reliability_json(points) | make_posterior_json(points)
+    return stated | make_reliability_json(released) | make_posterior_json(released)
 
 
 def make_statement(
-    release_id: str, run: Run, points: Pseudocoreset, digests: Mapping[str, str], standing: Standing | None
+    release_id: str, run: Run, released: Released, digests: Mapping[str, str], standing: Standing | None
 ) -> dict[str, Any]:
     """Make the statement that the certificate signs.
 
@@ -95,8 +108,8 @@ def make_statement(
         "content_version": run.content_version,
         "model": make_released_model(run),
         "method": run.plan.method,
-        "size": run.plan.size,
-        "design": make_design_json(points),
+        "size": count_points(run, released),
+        "design": make_design_json(released.design),
         "relation": str(Relation.ZERO_OUT),
         "relation_in_words": IN_WORDS,
         "unit": dict(run.facts.unit),
@@ -114,10 +127,10 @@ def make_statement(
         "accountant": None if standing is None else standing.guarantee.accountant,
         "versions": {name: version(distribution) for name, distribution in _DISTRIBUTIONS.items()},
         "digests": dict(digests),
-        "conditions": CONDITIONS,
+        "conditions": CONDITIONS + (OF_TERMS if has_terms(run.plan.model) else ""),
     }
     plain_members = {name: make_plain(value) for name, value in stated.items()}
-    return plain_members | make_reliability_json(points) | _posterior_digest(points)
+    return plain_members | make_reliability_json(released) | _posterior_digest(released)
 
 
 def _noise_grid(plan: MechanismPlan) -> dict[str, Any]:
@@ -126,15 +139,28 @@ def _noise_grid(plan: MechanismPlan) -> dict[str, Any]:
 
 
 def make_model_json(model: ModelSpec) -> dict[str, Any]:
-    """Make a model's JSON as in the API; optional members without a value are left out."""
+    """Make a model's JSON as in the API; optional members without a value are left out.
+
+    So is the prior of a family that has no normal prior.
+    """
     prior: dict[str, Any] = {"scale": model.prior.scale}
     if model.prior.scales:
         prior["scales"] = dict(model.prior.scales)
     if model.prior.degrees_of_freedom is not None:
         prior["degrees_of_freedom"] = model.prior.degrees_of_freedom
-    stated = {"family": model.family, "features": list(model.features), "target": model.target, "prior": prior}
+    if model.prior.mean:
+        prior["mean"] = dict(model.prior.mean)
+    features = [feature_to_json(feature) for feature in model.features]
+    stated: dict[str, Any] = {"family": model.family, "features": features, "target": model.target}
+    if model.family not in _WITHOUT_PRIOR:
+        stated["prior"] = prior
     optional = {name: getattr(model, name) for name in _OPTIONAL}
     return stated | {name: value for name, value in optional.items() if value is not None}
+
+
+def has_terms(model: ModelSpec) -> bool:
+    """Whether a feature of the model is a term."""
+    return not all(isinstance(feature, str) for feature in model.features)
 
 
 def make_released_model(run: Run) -> dict[str, Any]:
@@ -151,34 +177,45 @@ def make_released_model(run: Run) -> dict[str, Any]:
     return stated if transform is None else {**stated, "target_transform": transform}
 
 
-def make_design_json(points: Pseudocoreset) -> list[dict[str, Any]]:
-    """Describe how each design column is computed from a declared column; a constant column has no ``source``."""
-    entries = (asdict(column) for column in points.design)
-    return [{name: make_plain(value) for name, value in entry.items() if value is not None} for entry in entries]
+def count_points(run: Run, released: Released) -> int:
+    """Count the points of a release; a belief without points has none."""
+    return run.plan.size if isinstance(released, Pseudocoreset) else 0
 
 
-def make_reliability_json(points: Pseudocoreset) -> dict[str, Any]:
+def make_design_json(columns: Sequence[DesignColumn]) -> list[dict[str, Any]]:
+    """Describe how each design column is computed; members without a value are left out.
+
+    A constant column has no ``source``. Only columns of terms have ``term``, and ``sources`` if there are several.
+    """
+    entries = (asdict(column) for column in columns)
+    return [
+        {name: make_plain(value) for name, value in entry.items() if value is not None and value != ()}
+        for entry in entries
+    ]
+
+
+def make_reliability_json(released: Released) -> dict[str, Any]:
     """Make ``{"reliability": {"grade", "reasons"}}``, or an empty object if the method makes no statement.
 
     Raises:
         Internal: ``trusted`` in the diagnostics contradicts the grade.
     """
-    reliability = points.reliability
+    reliability = released.reliability
     if reliability is None:
         return {}
-    if points.diagnostics.get("trusted", reliability.is_calibrated) is not reliability.is_calibrated:
+    if released.diagnostics.get("trusted", reliability.is_calibrated) is not reliability.is_calibrated:
         raise Internal
     reasons = [{"code": reason.code, "words": reason.words} for reason in reliability.reasons]
     return {"reliability": {"grade": str(reliability.grade), "reasons": reasons}}
 
 
-def make_posterior_json(points: Pseudocoreset) -> dict[str, Any]:
+def make_posterior_json(released: Released) -> dict[str, Any]:
     """Make ``{"posterior": ...}``, or an empty object if the method releases no posterior.
 
     The posterior has the member ``covariance`` (a list of rows). If it is diagonal, it has ``variance`` instead, one
     number for each parameter. A covariance of more than ``MOST_STATED`` parameters is only in the belief.
     """
-    posterior = points.posterior
+    posterior = released.posterior if isinstance(released, Pseudocoreset) else None
     if posterior is None or (posterior.covariance.ndim > 1 and len(posterior.names) > MOST_STATED):
         return {}
     spread = "covariance" if posterior.covariance.ndim > 1 else "variance"
@@ -186,9 +223,9 @@ def make_posterior_json(points: Pseudocoreset) -> dict[str, Any]:
     return {"posterior": make_plain(stated)}
 
 
-def _posterior_digest(points: Pseudocoreset) -> dict[str, str]:
+def _posterior_digest(released: Released) -> dict[str, str]:
     """Make ``{"posterior_digest": ...}``: SHA-256 of the posterior's RFC 8785 form; empty without one."""
-    stated = make_posterior_json(points)
+    stated = make_posterior_json(released)
     if not stated:
         return {}
     canonical = rfc8785.dumps(stated["posterior"])

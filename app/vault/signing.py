@@ -48,6 +48,15 @@ class KeyRing:
     def public_keys(self) -> tuple[str, ...]:
         return tuple(self._by_id.values())
 
+    @property
+    def by_id(self) -> Mapping[str, str]:
+        """The public keys by their ids."""
+        return self._by_id
+
+    def find_end(self, public_key: str, chain: Chain) -> int | None:
+        """The last position in ``chain`` for which the key is trusted; None if there is no end."""
+        return self._until[public_key].get(chain, 0) if public_key in self._until else None
+
     def knows(self, named: str) -> bool:
         """Whether the key with this id is in the ring.
 

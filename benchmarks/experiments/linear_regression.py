@@ -42,7 +42,7 @@ EXPERIMENT = Experiment(
     "linear-regression",
     "Linear regression",
     f"N = {ROWS:,} rows of {FEATURES} standard normal features and an intercept, D = {FEATURES + 1}, truth N(0, I), "
-    "fresh for each seed. Noise variance is the variance of the targets and prior variance their second moment, as in "
-    f"the paper; the prior's mean is zero. PSVI with T = {ITERATIONS:,}.",
+    "new for each seed. The noise variance is the variance of the targets, and the prior variance their second "
+    f"moment, as in the paper; the prior's mean is zero. PSVI with T = {ITERATIONS:,}.",
     plan_work,
 )

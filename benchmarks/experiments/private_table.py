@@ -9,7 +9,7 @@ from app.inference.core.model import Array64
 from benchmarks.cases import Case, make_logistic
 from benchmarks.designs import draw_bnd15, draw_bnd40
 from benchmarks.experiment import ACCURACY, EPSILON, KL, LOG_LIKELIHOOD, MEMORY, RELATIVE_KL, SECONDS, Experiment
-from benchmarks.experiments.logistic import make_large
+from benchmarks.experiments.paper_tables import make_large
 from benchmarks.floors import EXPECTED, OF_ROWS, compute_noise_floors, compute_table_floors, list_floor_references
 from benchmarks.records import Record
 from benchmarks.runs import Job
@@ -63,10 +63,11 @@ EXPERIMENT = Experiment(
     "private-table",
     "Private pseudocoresets",
     f"{METHOD} at its defaults, M = {SIZE}, δ = 1/N, discrete Gaussian noise, prior N(0, I) on raw columns. "
-    "synth100k and adult10 have unbounded columns, declared wide enough that clamping never bites; bnd15 and bnd40 are "
-    "bounded, heavy-tailed, with rare levels and collinear indicators. *At most* and *aim* are the limits for the "
-    "engine. The floors are the loss of one Gaussian release of the whole budget that is given the posterior: on "
-    "labels that follow the model, and on these rows.",
+    "Columns of synth100k and adult10 have no bounds by nature, and are declared so wide that no value is clamped. "
+    "Columns of bnd15 and bnd40 are bounded and heavy-tailed, with rare levels and collinear indicators. *At most* and "
+    "*aim* are targets for the method: the largest acceptable KL, and the desired one. A floor is the expected KL of "
+    "one Gaussian release that spends the whole budget and is given the posterior. The one-shot noise floor assumes "
+    "labels that follow the model; the floor of these rows uses the actual labels.",
     plan_work,
     (KL, RELATIVE_KL, ACCURACY, LOG_LIKELIHOOD, SECONDS, MEMORY),
     {"": EPSILON},

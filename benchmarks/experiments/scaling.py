@@ -51,14 +51,15 @@ def plan_work(quick: bool) -> Iterator[Job | Record]:
 EXPERIMENT = Experiment(
     "scaling",
     "Scaling",
-    f"N = {ROWS:,} rows, {FEATURES} features, M = {POINTS}, one of them varied; logistic regression, rows generated on "
-    f"the fly. dp-psvi: T = {ITERATIONS}, batch {BATCH:,}, S = 100, σ = {NOISE:g}; dp-psvi-surrogate at its defaults, "
-    f"ε = {EPSILON:g}, which reads the whole table for each question. Discrete Gaussian noise, one core. Time is of "
-    "the whole run without making rows; memory is the growth of the process. Folded rows are held in memory "
-    f"while they fit into {RESIDENT_BYTES >> 20} MiB; beyond, they stream through again for every question, in less "
-    "memory and more time: hence the bend of dp-psvi-surrogate by rows. From D = 501 on it asks for information by "
-    f"single columns. A cell was stopped after {LIMIT_SECONDS} s of both. {SEEDS} runs a cell, 1 from {MANY_ROWS:,} "
-    f"rows or {MANY_FEATURES} features on.",
+    f"N = {ROWS:,} rows, {FEATURES} features, M = {POINTS}; each table varies one of these. Logistic regression, with "
+    f"rows that are generated during the run. dp-psvi: T = {ITERATIONS}, batch {BATCH:,}, S = 100, σ = {NOISE:g}; "
+    "dp-psvi-surrogate at its defaults, "
+    f"ε = {EPSILON:g}, which reads the whole table for each query. Discrete Gaussian noise, one core. Time is that "
+    "of the whole run, without the generation of rows. Memory is the growth of the process. Folded rows are kept in "
+    f"memory if they fit into {RESIDENT_BYTES >> 20} MiB. Otherwise they are read again for every query, which takes "
+    "less memory and more time: so the curve of dp-psvi-surrogate by rows is steeper from there on. From D = 501 on, "
+    f"the first engine asked for the information of single columns. A run was stopped after {LIMIT_SECONDS} s of "
+    f"processor time. Cells have {SEEDS} runs, and 1 from {MANY_ROWS:,} rows or {MANY_FEATURES} features on.",
     plan_work,
     (Quantity(SECONDS.name, SECONDS.label), Quantity(MEMORY.name, MEMORY.label)),
     {"by rows": "rows", "by features": "parameters", "by points": SIZE},

@@ -72,11 +72,11 @@ def plan_work(quick: bool) -> Iterator[Job | Record]:
 EXPERIMENT = Experiment(
     "unseen",
     "Private pseudocoresets on tables of many shapes",
-    f"{METHOD} at its defaults, M = {SIZE}, δ = 1/N, on a table drawn from each of {spell_count(len(LAWS))} laws, "
-    f"where σD²/N is at most {UNRESOLVED:g}. The floor of these rows is the loss of one Gaussian release of the whole "
-    "budget that is given their mode and information, bounding included. The aim is a median within "
-    f"{read_promise(0.2)} times it up to ε = 0.2 and {read_promise(1.0)} times it at ε = 1. The one-shot noise floor "
-    "expects labels that follow the model.",
+    f"{METHOD} at its defaults, M = {SIZE}, δ = 1/N, on one table from each of {spell_count(len(LAWS))} distributions, "
+    f"where σD²/N is at most {UNRESOLVED:g}. The floor of these rows is the expected KL of one "
+    "Gaussian release that spends the whole budget and is given their mode and information. It includes the errors by "
+    f"bounds. *Promised* is the aim: a median of at most {read_promise(0.2)} times this floor up to ε = 0.2, and "
+    f"{read_promise(1.0)} times at ε = 1. The one-shot noise floor assumes labels that follow the model.",
     plan_work,
     (KL, SECONDS),
     {"": EPSILON},

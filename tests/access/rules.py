@@ -174,6 +174,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("GET /v1/audit-log", "query:target"): Rule(OVERSEE, _query(target="dataset_id")),
     ("GET /v1/audit-log", "query:cursor"): Rule(OVERSEE, _above("aud")),
     ("GET /", "none"): Rule(OPEN),
+    ("GET /docs", "none"): Rule(OPEN),
     ("GET /health/live", "none"): Rule(OPEN),
     ("GET /health/ready", "none"): Rule(OPEN),
     ("GET /metrics", "none"): Rule(OVERSEE | {"auditor": 403}),

@@ -1,5 +1,7 @@
 """An OpenID Connect provider on loopback, with a test authority, changeable keys and tokens."""
 
+import base64
+import hashlib
 import json
 import ssl
 import threading
@@ -10,6 +12,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -31,6 +34,10 @@ class SignInService:
     keys: dict[str, tuple[str, PrivateKey]] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    codes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The codes that can still be redeemed, with the request and the claims of each."""
+    redeemed: list[tuple[dict[str, str], str | None]] = field(default_factory=list)
+    """Forms at the token endpoint, and their credentials."""
 
     @property
     def jwks_url(self) -> str:
@@ -49,10 +56,33 @@ class SignInService:
     def publish(self) -> None:
         listed = [_described(name, algorithm, key) for name, (algorithm, key) in self.keys.items()]
         self.answer("/keys", {"keys": listed})
-        self.answer("/.well-known/openid-configuration", {"issuer": self.issuer, "jwks_uri": self.jwks_url})
+        endpoints = {f"{name}_endpoint": f"{self.issuer}/{name}" for name in ("authorization", "token")}
+        described = {"issuer": self.issuer, "jwks_uri": self.jwks_url, **endpoints}
+        self.answer("/.well-known/openid-configuration", described)
 
     def answer(self, path: str, document: object, status: int = 200, **headers: str) -> None:
         self.answers[path] = (status, headers, json.dumps(document).encode())
+
+    def approve(self, address: str, **changes: Any) -> dict[str, str]:
+        """Let a person sign in at ``address``; return the query of the way back. ``changes`` are of the claims."""
+        asked = dict(parse_qsl(urlsplit(address).query))
+        code = f"code-{len(self.codes)}-{len(self.redeemed)}"
+        self.codes[code] = {"asked": asked, "changes": {"aud": asked["client_id"], "nonce": asked["nonce"]} | changes}
+        return {"code": code, "state": asked["state"], "iss": self.issuer}
+
+    def redeem(self, form: dict[str, str], credentials: str | None) -> Answer:
+        """Answer at the token endpoint. A code is redeemed once, with its verifier and its address."""
+        self.redeemed.append((form, credentials))
+        found = self.codes.pop(form.get("code", ""), None)
+        digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+        challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        stated = (form.get("redirect_uri"), challenge, form.get("client_id"), form.get("grant_type"))
+        asked = {} if found is None else found["asked"]
+        names = ("redirect_uri", "code_challenge", "client_id")
+        if found is None or stated != (*(asked[name] for name in names), "authorization_code"):
+            return 400, {}, b'{"error": "invalid_grant", "error_description": "canary-7461"}'
+        token = self.token(**found["changes"])
+        return 200, {}, json.dumps({"id_token": token, "access_token": "opaque", "token_type": "Bearer"}).encode()
 
     def claims(self, **changes: Any) -> dict[str, Any]:
         """Make the claims of a valid token; a change to None removes a claim."""
@@ -82,7 +112,21 @@ def sign_in_service(folder: Path) -> Iterator[SignInService]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             service.asked.append(self.path)
-            status, headers, body = service.answers.get(self.path, (404, {}, b"{}"))
+            if self.path.startswith("/authorization?"):  # a browser, whose person signs in at once
+                query = service.approve(service.issuer + self.path)
+                asked = dict(parse_qsl(urlsplit(self.path).query))
+                self._answer((302, {"Location": f"{asked['redirect_uri']}?{urlencode(query)}"}, b""))
+                return
+            self._answer(service.answers.get(self.path, (404, {}, b"{}")))
+
+        def do_POST(self) -> None:
+            service.asked.append(self.path)
+            sent = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            form = dict(parse_qsl(sent))
+            self._answer(service.answers.get(self.path) or service.redeem(form, self.headers["Authorization"]))
+
+        def _answer(self, answer: Answer) -> None:
+            status, headers, body = answer
             self.send_response(status)
             for name, value in {"Content-Length": str(len(body)), **headers}.items():
                 self.send_header(name, value)

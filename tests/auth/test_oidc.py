@@ -21,7 +21,7 @@ from app.auth.service import check_may_read_on, check_still_valid
 from app.config import Settings
 from app.db import BackgroundWriter, now
 from app.errors import CorevaultError, DependencyUnavailable, Forbidden, Unauthenticated
-from app.main import _build_token_verifier, create_app
+from app.main import _build_sign_in, create_app
 from app.oidc import Documents, Provider, ProviderKeys, TokenVerifier
 from app.oidc.documents import LARGEST_BYTES
 from app.oidc.tokens import LEEWAY_SECONDS
@@ -373,10 +373,10 @@ def test_without_a_provider_tokens_are_refused(client: httpx.Client, service: Si
 
 def test_incomplete_settings_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(CorevaultError, match="COREVAULT_OIDC_AUDIENCE"):
-        _build_token_verifier(Settings(data_dir=tmp_path, oidc_issuer="https://sign-in.example"))
-    assert _build_token_verifier(Settings(data_dir=tmp_path)) is None
+        _build_sign_in(Settings(data_dir=tmp_path, oidc_issuer="https://sign-in.example"))
+    assert _build_sign_in(Settings(data_dir=tmp_path)) == (None, None)
     assert (
-        _build_token_verifier(Settings(data_dir=tmp_path, oidc_issuer="https://sign-in.example", oidc_audience="a"))
+        _build_sign_in(Settings(data_dir=tmp_path, oidc_issuer="https://sign-in.example", oidc_audience="a"))
         is not None
     )
 

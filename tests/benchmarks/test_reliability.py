@@ -155,6 +155,14 @@ def test_a_stopped_sweep_measures_the_other_tables_only(tmp_path: Path, monkeypa
     assert not (tmp_path / "a.part").exists()
 
 
+def test_a_sweep_in_turn_has_one_epsilon_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a stop, only missing tables are measured."""
+    monkeypatch.setattr(sweep, "measure_table", fake)
+    write_lines(tmp_path / "a.part", fake(9, 2, (), (0.2,), ()))
+    results = run_sweep(replace(SWEEP, in_turn=True), tmp_path / "a.csv", 1)
+    assert [(each.table, each.epsilon) for each in results] == [(0, 0.2), (1, 1.0), (2, 0.2), (3, 1.0)]
+
+
 @pytest.mark.process
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_processes_measure_the_same_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,8 @@ def test_the_chain_is_for_owner_administrators_and_auditors(
     seen = ledger(client, owner, dataset["id"]).json()
     assert [entry["kind"] for entry in seen["items"]] == ["account_opened"]
     assert set(seen["items"][0]) == {
-        "sequence", "at", "kind", "job_id", "event", "epsilon_after", "entry_hash", "previous_hash",
+        "sequence", "at", "kind", "dataset_id", "dataset_name", "job_id", "submitted_by", "purpose", "event",
+        "epsilon_after", "entry_hash", "previous_hash",
     }  # fmt: skip
     for key in (auditor, admin):
         assert ledger(client, key, dataset["id"]).json() == seen

@@ -27,7 +27,6 @@ from corevault.belief import read_belief
 from corevault.model import ModelRequest
 from scipy.special import expit
 
-from app.inference.core import belief as server
 from app.inference.core import reasons
 from app.inference.core.problems import make_problem, name_parameters
 from app.inference.core.release import Posterior
@@ -35,7 +34,7 @@ from app.inference.core.release import Pseudocoreset as Released
 from app.jobs.schemas import ModelBody
 from app.releases.http.belief_rendering import render_belief
 from tests.client.fake import Published, Script
-from tests.client.test_client_posterior import FACTS, _points, _release
+from tests.client.models import FACTS, make_points, make_release
 
 NAMES = ("age", "sex=Male", "intercept")
 ROOT = np.array([[0.4, 0.0, 0.0], [0.2, 0.3, 0.0], [-0.1, 0.1, 0.5]])
@@ -48,7 +47,7 @@ NORMAL_97_5 = 1.959963984540054
 def _npz(names: tuple[str, ...] = NAMES, doubt: Any = DOUBT, posterior: Posterior | None = None) -> bytes:
     """The belief as the server renders it."""
     released = Released(np.ones((1, 1)), None, np.ones(1), (), posterior=posterior, doubt=doubt)
-    return render_belief(server.make_belief(released, names))["npz"]
+    return render_belief(released.make_blocks(names))["npz"]
 
 
 def _download(published: Published) -> Pseudocoreset:
@@ -70,7 +69,7 @@ def test_intervals_include_the_noise() -> None:
     np.testing.assert_allclose(found.covariance, plain.covariance + DOUBT, rtol=1e-14)
     np.testing.assert_array_equal(found.noise, DOUBT)
     half = NORMAL_97_5 * np.sqrt(np.diag(plain.covariance + DOUBT))
-    rows = found.summary()
+    rows = found.rows()
     np.testing.assert_allclose([float(row["low"]) for row in rows], plain.mean - half, rtol=1e-12)
     np.testing.assert_allclose([float(row["high"]) for row in rows], plain.mean + half, rtol=1e-12)
 
@@ -136,9 +135,9 @@ def test_a_release_of_an_earlier_version_adds_no_noise() -> None:
 def test_noise_has_the_parameters_of_the_model(model: ModelRequest) -> None:
     """Server and client name them in the same order."""
     names = name_parameters(make_problem(ModelBody.model_validate(model.to_json()).spec(), FACTS))
-    x, y, weight = _points(model)
+    x, y, weight = make_points(model)
     doubt = np.diag(np.arange(1.0, len(names) + 1))
-    core = Pseudocoreset(_release(model), x, y, weight, read_belief(_npz(names, doubt)))
+    core = Pseudocoreset(make_release(model), x, y, weight, read_belief(_npz(names, doubt)))
     difference = np.diag(core.laplace().covariance) - np.diag(core.laplace(noise=False).covariance)
     np.testing.assert_allclose(difference, np.arange(1.0, len(names) + 1))
 

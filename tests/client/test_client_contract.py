@@ -42,6 +42,7 @@ PAIRS: list[tuple[type[Reply], type[BaseModel]]] = [
     (client_dataset.Budget, budgets.BudgetView),
     (client_dataset.LedgerEntry, budgets.EntryView),
     (client_job.Quote, jobs.QuoteView),
+    (client_job.ExpectedAccuracy, jobs.ExpectedAccuracyView),
     (client_job.Job, jobs.JobView),
     (client_release.Release, releases.ReleaseView),
     (client_release.Reliability, releases.ReliabilityView),

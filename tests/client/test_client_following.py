@@ -5,7 +5,7 @@ import time
 import httpx
 import pytest
 from corevault import ConnectionFailed, JobEvent, JobFailed, UnexpectedReply, WaitTimeout
-from corevault._sse import ServerEvent, parse
+from corevault._sse import EventParser, ServerEvent
 
 from tests.client.fake import Answer, Script, events, job, ok, problem
 
@@ -17,7 +17,11 @@ END = 'id: 2\nevent: end\ndata: {"status": "succeeded"}\n\n'
 
 def test_events_are_parsed_by_the_standard() -> None:
     lines = [": comment", "id: 7", "event:end", "data: a", "data:  b", "", "", "retry: 3", "data", "", "data: cut off"]
-    assert list(parse(lines)) == [ServerEvent("end", "a\n b", "7"), ServerEvent("message", "", "7")]
+    parser = EventParser()
+    assert [event for event in map(parser.feed, lines) if event is not None] == [
+        ServerEvent("end", "a\n b", "7"),
+        ServerEvent("message", "", "7"),
+    ]
 
 
 def test_events_of_a_job_end_with_the_end_event() -> None:
@@ -110,7 +114,7 @@ def test_a_wait_ends_after_its_timeout(
 def test_the_bar_shows_the_fraction_of_planned_steps(capsys: pytest.CaptureFixture[str]) -> None:
     with Script([RUNNING, events(STEP, END), DONE]).client() as client:
         client.jobs.wait("job_1", progress=True)
-    assert "100%" in capsys.readouterr().out
+    assert "100%" in capsys.readouterr().err
 
 
 def test_events_without_a_stream_raise_an_error() -> None:

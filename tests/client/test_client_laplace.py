@@ -121,9 +121,10 @@ def test_draws_have_the_stated_moments() -> None:
 
 def test_the_summary_names_intervals() -> None:
     belief = Gaussian(("a", "b"), np.array([1.0, -2.0]), np.diag([4.0, 0.25]))
-    row = belief.summary()[1]
+    row = belief.rows()[1]
     assert (row["name"], row["mean"], row["sd"]) == ("b", -2.0, 0.5)
     assert row["high"] == pytest.approx(-2.0 + 1.959964 * 0.5)
+    assert belief.summary().loc["b", "high"] == row["high"]
     assert list(belief.to_pandas().columns) == ["mean", "sd", "low", "high"]
 
 

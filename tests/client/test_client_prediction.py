@@ -23,7 +23,7 @@ from corevault import (
 from corevault.model import ModelRequest
 from scipy.special import expit, ndtr, softmax
 
-from tests.client.test_client_posterior import _points, _release
+from tests.client.models import make_points, make_release
 
 ON = ["age", "colour"]
 LOGISTIC = LogisticRegression(features=ON, target="ill")
@@ -39,8 +39,8 @@ MEAN = GaussianMean(features=["age", "hours"])
 
 def _belief(model: ModelRequest, share: float = 1.0) -> tuple[Gaussian, np.ndarray[Any, Any]]:
     """The posterior on a ``share`` of the weights; the smaller, the wider."""
-    x, y, weight = _points(model)
-    return posterior(_release(model), x, y, share * weight), x
+    x, y, weight = make_points(model)
+    return posterior(make_release(model), x, y, share * weight), x
 
 
 def _draws(belief: Gaussian, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

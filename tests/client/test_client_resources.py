@@ -13,6 +13,7 @@ from corevault import (
     Schema,
     UnexpectedReply,
     WaitTimeout,
+    WrongType,
     binary,
     categorical,
     integer,
@@ -200,6 +201,26 @@ def test_a_wait_for_a_content_ends_after_its_timeout(naps: list[float]) -> None:
         client.datasets.wait_until_ready("ds_1", timeout_seconds=-1.0)
 
 
+def test_a_job_states_its_purpose_and_leaves_its_size_to_the_server() -> None:
+    shown = {"purpose": "Table 2", "dataset_name": "census", "submitted_by": {"id": "key_1", "name": "Ana"}}
+    script = Script([ok(job("queued") | shown, 202)])
+    with script.client() as client:
+        found = client.jobs.submit("ds_1", MODEL, epsilon=0.5, purpose="Table 2")
+        with pytest.raises(WrongType, match="purpose must be text"):
+            client.jobs.submit("ds_1", MODEL, epsilon=0.5, purpose=2)  # type: ignore[arg-type]
+    assert _body(script)["purpose"] == "Table 2"
+    assert "size" not in _body(script)
+    assert (found.purpose, found.dataset_name, str(found.submitted_by)) == ("Table 2", "census", "Ana")
+
+
+def test_a_quote_states_why_a_job_is_not_affordable() -> None:
+    quote = {"affordable": False, "reason": "cap", "size": {"requested": 20, "smallest_exact": 9}}
+    with Script([ok(quote)]).client() as client:
+        found = client.quote("ds_1", MODEL, epsilon=0.5)
+    assert found.size is not None
+    assert (found.affordable, found.reason, found.size.requested) == (False, "cap", 20)
+
+
 def test_a_quote_and_a_job_send_the_same_body() -> None:
     quote = {"cost": {"epsilon": 0.5, "delta": 1e-6}, "affordable": True, "size": {"requested": 9, "smallest_exact": 3}}
     script = Script([ok(quote), ok(job("queued"), 202)])
@@ -291,7 +312,7 @@ def test_the_catalogue_marks_private_and_default_methods() -> None:
     assert [entry.family for entry in catalogue.models] == ["logistic-regression"]
 
 
-@pytest.mark.parametrize("stray", ["../api-keys", "ds_1/../ds_2", "ds_1?limit=1", "ds_1#"])
+@pytest.mark.parametrize("stray", ["ds_/../../api-keys", "ds_1/../ds_2", "ds_1?limit=1", "ds_1#"])
 def test_an_id_never_leads_to_another_address(stray: str) -> None:
     script = Script([ok(DATASET)])
     with script.client() as client:

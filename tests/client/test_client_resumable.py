@@ -63,7 +63,7 @@ class Vault:
 def _small_parts_without_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_resumable, "PART_BYTES", PART)
     monkeypatch.setattr(_resumable, "LARGE_BYTES", 2 * PART)
-    monkeypatch.setattr("corevault._resumable.time.sleep", lambda _: None)
+    monkeypatch.setattr("time.sleep", lambda _: None)
 
 
 def test_only_large_sources_are_sent_in_parts() -> None:

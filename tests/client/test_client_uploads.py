@@ -132,8 +132,8 @@ def test_a_source_of_another_type_is_refused() -> None:
 
 def test_the_progress_bar_ends_full(capsys: pytest.CaptureFixture[str]) -> None:
     _upload(BODY, progress=True)
-    shown = capsys.readouterr().out
+    shown = capsys.readouterr().err
     assert "Uploading" in shown
     assert "4.2/4.2 MB" in shown or "/" in shown
     _upload(BODY)
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().err == ""

@@ -19,6 +19,7 @@ N, P, S = 7, 4, 5
 BINARY = Column("y", "binary")
 NUMBER = Column("y", "real", -2.0, 10.0)
 CLASSES = Column("y", "categorical", categories=("a", "b", "c"))
+COVARIANCE = np.diag(np.linspace(0.3, 1.2, P)) + 0.2
 COUNT = Column("y", "integer", 0.0, 30.0)
 
 
@@ -52,7 +53,9 @@ class ModelCase(ABC):
             degrees_of_freedom=self.degrees_of_freedom,
             dispersion=self.dispersion,
         )
-        return self.family().bind(spec, P, self.good)
+        bind = self.family().bind
+        assert bind is not None
+        return bind(spec, P, self.good)
 
     def x(self, rng: np.random.Generator, n: int = N) -> Array64:
         x = rng.uniform(-1, 1, (n, P))
@@ -248,6 +251,25 @@ class GaussianMean(ModelCase):
         return np.tile(folded, (len(x), 1, 1)), np.full((len(x), len(rows)), 1 / len(rows))
 
 
+class CorrelatedMean(GaussianMean):
+    def model(self) -> Model:
+        names = tuple(f"x{index}" for index in range(P))
+        stated = {
+            name: dict(zip(names, row, strict=True)) for name, row in zip(names, COVARIANCE.tolist(), strict=True)
+        }
+        bind = self.family().bind
+        assert bind is not None
+        return bind(ModelSpec(self.name, names, None, noise_covariance=stated), P, None)
+
+    def all_outcomes(self, x: Array64, theta: Array64) -> tuple[Array32, Array64]:
+        """Rows in pairs about ``theta``, scaled to the model's second moments."""
+        z = np.random.default_rng(0).standard_normal((3000, P))
+        z = z @ np.linalg.inv(np.linalg.cholesky(z.T @ z / len(z))).T @ np.linalg.cholesky(COVARIANCE).T
+        rows = (theta + np.concatenate((z, -z))).astype(np.float32)
+        folded = self.model().fold(rows, np.zeros(len(rows), dtype=np.float32))
+        return np.tile(folded, (len(x), 1, 1)), np.full((len(x), len(rows)), 1 / len(rows))
+
+
 CASES: tuple[ModelCase, ...] = (
     LogisticRegression(),
     ProbitRegression(),
@@ -263,4 +285,5 @@ CASES: tuple[ModelCase, ...] = (
     StudentTRegressionOfUnknownScale(),
     NearlyNormalRegressionOfUnknownScale(),
     GaussianMean(),
+    CorrelatedMean(),
 )

@@ -14,7 +14,7 @@ from tests.conformance.models import CASES, ModelCase, N, P
 
 
 def test_every_registered_model_is_a_case() -> None:
-    assert {case.family() for case in CASES} == set(list_families())
+    assert {case.family() for case in CASES} == {each for each in list_families() if each.bind is not None}
 
 
 def test_family_is_registered(case: ModelCase) -> None:

@@ -71,7 +71,7 @@ def test_only_build_packages_are_left_out_of_the_image() -> None:
 def test_code_is_copied_after_its_packages() -> None:
     """A change of the code does not rebuild the layers of packages."""
     image = [line.split()[1] for line in stages()[""] if line.startswith("COPY ")]
-    assert image == ["--from=packages", "--from=made"]
+    assert image == ["--from=packages", "--from=guide", "--from=made"]
     for stage in ("locked", "packages"):
         assert [line for line in stages()[stage] if line.startswith("COPY ")] == (
             ["COPY requirements-service.lock ./"] if stage == "locked" else []
@@ -81,7 +81,21 @@ def test_code_is_copied_after_its_packages() -> None:
         "locked",
         "locked",
         "${PYTHON_IMAGE}",
+        "${PYTHON_IMAGE}",
     ]
+
+
+def test_the_image_has_the_documentation_site_and_not_its_packages() -> None:
+    guide = stages()["guide"]
+    (built,) = [line for line in guide if "tools.guide" in line]
+    assert all(
+        part in built for part in ("tools.guide docs/_build/source", "sphinx -q -n -W", "tools.guide.check /guide")
+    )
+    assert "--require-hashes" in " ".join(guide)
+    (copied_site,) = [line for line in stages()[""] if line.startswith("COPY --from=guide")]
+    place = copied_site.split()[-1]
+    assert copied_site.split()[2:] == ["/guide", place]
+    assert any(f"COREVAULT_GUIDE_DIR={place}" in line for line in stages()[""])
 
 
 def test_the_image_runs_as_an_unprivileged_user() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from support.processes import kill
 from tests.e2e import canaries
-from tests.e2e.house import COLUMNS, House, declaration, job_body, ready_dataset, services, until, wait_for_job
+from tests.e2e.house import COLUMNS, MODEL, House, declaration, job_body, ready_dataset, services, until, wait_for_job
 from tests.factories import stack
 
 pytestmark = pytest.mark.process
@@ -23,6 +23,17 @@ LONG = {"iterations": 600, "sampling_rate": 1.0, "posterior_draws": 150}
 CSV = {"Content-Type": "text/csv"}
 SOON = {"COREVAULT_LEASE_SECONDS": "4", "COREVAULT_HEARTBEAT_SECONDS": "1"}
 """The run of a killed worker continues after a short lease; tests/e2e/test_kill.py uses the default."""
+LAYERS = [{"weights": [[1.0, -0.5], [0.3, 2.0]], "bias": [0.1, 0.0], "activation": "sigmoid"}]
+TERMS = MODEL | {
+    "features": [
+        {"spline": "dose", "df": 4},
+        {"polynomial": "age", "degree": 2},
+        {"interaction": ["age", "group"]},
+        {"fourier": ["age", "dose"], "units": 3, "seed": 5},
+        {"network": ["age", "dose"], "layers": LAYERS},
+    ]
+}
+"""A model with every kind of term of the columns that hold canaries."""
 Named = list[tuple[str, bytes]]
 """Names and contents."""
 
@@ -79,7 +90,8 @@ def _use_everything(house: House, answers: Named) -> None:
         unit = {"kind": "column", "column": "person", "max_rows": 5}
         people = ready_dataset(owner, canaries.people_table(), columns=[person, *COLUMNS], privacy_unit=unit, slots=500)
         for dataset in (rows, people):
-            _release(owner, dataset)
+            _release(owner, dataset, MODEL)
+            _release(owner, dataset, TERMS)
         for content in canaries.BAD_TABLES:
             _upload_bad_file(owner, content)
         _upload_in_parts(owner)
@@ -88,8 +100,8 @@ def _use_everything(house: House, answers: Named) -> None:
             admin.get(path)
 
 
-def _release(owner: httpx.Client, dataset: str) -> None:
-    job = owner.post("/v1/jobs", json=job_body(dataset)).json()["id"]
+def _release(owner: httpx.Client, dataset: str, model: dict[str, Any]) -> None:
+    job = owner.post("/v1/jobs", json=job_body(dataset, model=model)).json()["id"]
     body = wait_for_job(owner, job)
     assert body["status"] == "succeeded", body
     release = f"/v1/releases/{body['release_id']}"
@@ -99,7 +111,7 @@ def _release(owner: httpx.Client, dataset: str) -> None:
     paths += [f"{release}/belief?format={kind}" for kind in ("json", "parquet", "npz")]
     for path in paths:
         assert owner.get(path).status_code == 200
-    owner.post("/v1/quotes", json=job_body(dataset))
+    owner.post("/v1/quotes", json=job_body(dataset, model=model))
     owner.post("/v1/jobs", json=job_body(dataset, privacy={"epsilon": 15.0}))
     owner.post("/v1/jobs", json=job_body(dataset, model={}))
 

@@ -180,7 +180,7 @@ class House:
         body = JobBody.model_validate(job_body(dataset_id, **changes))
         who = Caller(caller.id, caller.role, "a key")
         with self.database.write() as tx:
-            return service.submit(tx, self.ledger, self.lifecycle, who, body).id
+            return service.submit(tx, self.ledger, self.lifecycle, who, body).job.id
 
     def run(self, job_id: str) -> None:
         """Deliver the job's message once, with :func:`memory_tables`."""

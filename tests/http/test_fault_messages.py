@@ -21,6 +21,8 @@ def _read_text(node: ast.expr) -> str | None:
 def _find_messages(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+        if name == "Forbidden.to":  # makes its sentence from roles
+            continue
         if isinstance(node, ast.Call) and (name == "Fault" or name.split(".")[0] in CLASSES):
             arguments = node.args[1:2] if name == "Fault" or name.endswith(".at") else node.args[:1]
             yield from filter(None, map(_read_text, arguments))

@@ -38,7 +38,7 @@ def test_every_code_has_an_example(code: str) -> None:
         ("GET", "/nothing", 404, "not_found"),
         ("GET", "/v1/me/", 404, "not_found"),
         ("GET", "/v1/%00", 404, "not_found"),
-        ("GET", "/docs", 404, "not_found"),
+        ("POST", "/docs", 405, "method_not_allowed"),
         ("PUT", "/v1/me", 405, "method_not_allowed"),
         ("BREW", "/v1/me", 405, "method_not_allowed"),
         ("GET", "/v1/me", 401, "unauthenticated"),

@@ -109,8 +109,9 @@ def test_every_pattern_of_a_request_has_a_message(application: FastAPI) -> None:
         assert "[" not in words
 
 
-def test_a_malformed_name_is_refused_in_words(client: httpx.Client, admin: rows.Key) -> None:
-    body = {"name": "a\nb", "role": "owner"}
+@pytest.mark.parametrize("name", ["a\nb", "a\u202eb", "a\u2066b", "a\u2028b"])
+def test_a_malformed_name_is_refused_in_words(client: httpx.Client, admin: rows.Key, name: str) -> None:
+    body = {"name": name, "role": "owner"}
     fault = client.post("/v1/api-keys", headers=admin.headers, json=body).json()["errors"][0]
     assert fault == {"pointer": "/name", "message": "Use one line of text, without control characters."}
 

@@ -46,6 +46,12 @@ def test_a_full_window_admits_nothing_until_its_oldest_hit_expires(counted: Wind
     assert counted.hit("a", RATE).allowed
 
 
+def test_several_hits_count_together_or_not_at_all(counted: Windows) -> None:
+    standings = [counted.hit("several", RATE, count) for count in (3, 3, 2, 1)]
+    assert [each.allowed for each in standings] == [True, False, True, False]
+    assert [each.remaining for each in standings] == [2, 2, 0, 0]
+
+
 def test_a_refused_hit_does_not_prolong_the_wait(counted: Windows) -> None:
     for _ in range(5):
         counted.hit("b", RATE)
@@ -93,7 +99,7 @@ def test_a_storage_that_fails_is_not_asked_for_some_seconds(monkeypatch: pytest.
     at, asked = 0.0, []
 
     class Failing:
-        def hit(self, name: str, rate: Rate) -> WindowState:
+        def hit(self, name: str, rate: Rate, count: int = 1) -> WindowState:
             asked.append(name)
             raise StorageError(OSError("canary-7461"))
 

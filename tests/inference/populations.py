@@ -35,6 +35,12 @@ SPECS = (
     ModelSpec("student-t-regression", REGRESSORS, "cost", noise_scale=20.0),
     ModelSpec("student-t-regression", REGRESSORS, "cost", degrees_of_freedom=8.0),
     ModelSpec("negative-binomial-regression", REGRESSORS, "visits", dispersion=0.1),
+    ModelSpec(
+        "gaussian-mean",
+        ("age", "hours", "cost"),
+        None,
+        noise_covariance={"age": {"age": 0.3, "cost": 0.15}, "hours": {"hours": 0.4}, "cost": {"cost": 0.25}},
+    ),
 )
 
 

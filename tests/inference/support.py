@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.inference.conjugate import make_run_problem
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
@@ -70,7 +71,7 @@ def oracle(
     source: Table, planned: MechanismPlan, noise: NoiseSource | None = None, sampling: np.random.Generator | None = None
 ) -> ClippedGaussianOracle:
     return ClippedGaussianOracle(
-        make_problem(SPEC, facts(source.slots)).model,
+        make_run_problem(planned, facts(source.slots)).model,
         planned,
         facts(source.slots),
         source,

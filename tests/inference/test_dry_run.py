@@ -8,9 +8,10 @@ import pytest
 from app.inference import dry_run
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
+from app.inference.core.release import Pseudocoreset
 from app.inference.dry_run import NullRows
 from app.inference.private_zone.queries import blocks
-from app.inference.registry import find_method, find_private_method, list_families, list_methods
+from app.inference.registry import find_family, find_method, find_private_method, list_families, list_methods, takes
 from workers.computation import compute
 
 COLUMNS = (
@@ -34,12 +35,21 @@ TARGETS = {
     "negative-binomial-regression": "visits",
     "multinomial-logistic": "group",
     "gaussian-mean": None,
+    "gaussian": None,
 }
 MECHANISMS: dict[str, Mechanism | None] = {
     "dp-psvi-surrogate": None,
     "dp-psvi": Mechanism(30.0, 0.5, 2),
     "dp-vi": Mechanism(30.0, 0.5, 10),
+    "vips": None,
 }
+NO_INTERCEPT = {"gaussian-mean", "gaussian"}
+PAIRS = [
+    (method_id, family)
+    for method_id in MECHANISMS
+    for family in TARGETS
+    if takes(find_method(method_id), find_family(family))
+]
 UNITS: dict[str, dict[str, Any]] = {
     "row": {"kind": "row"},
     "people": {"kind": "column", "column": "person", "max_rows": 3},
@@ -54,11 +64,10 @@ DESIGNS = {
 }
 CASES = [
     (each, family, unit, design)
-    for each in MECHANISMS
-    for family in TARGETS
+    for each, family in PAIRS
     for unit in UNITS
     for design in DESIGNS
-    if family != "gaussian-mean" or "site" not in DESIGNS[design]
+    if family not in NO_INTERCEPT or "site" not in DESIGNS[design]
 ]
 
 
@@ -75,7 +84,8 @@ def _planned(
 
 def test_the_grid_holds_every_private_method_and_family() -> None:
     assert set(MECHANISMS) == {each.id for each in list_methods() if each.private}
-    assert set(TARGETS) == {each.name for each in list_families()}
+    own_columns = {"latent-dirichlet-allocation", "sigmoid-belief-network"}  # tests/inference/conjugate dry-runs them
+    assert set(TARGETS) | own_columns == {each.name for each in list_families()}
 
 
 @pytest.mark.parametrize(("method_id", "family", "unit", "design"), CASES)
@@ -85,12 +95,12 @@ def test_degenerate_design_passes_the_dry_run(method_id: str, family: str, unit:
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("family", [name for name in TARGETS if name != "gaussian-mean"])
-@pytest.mark.parametrize("method_id", MECHANISMS)
+@pytest.mark.parametrize(("method_id", "family"), [pair for pair in PAIRS if pair[1] not in NO_INTERCEPT])
 def test_design_without_columns_runs_to_its_end(method_id: str, family: str, unit: str) -> None:
     """W15: an intercept alone is a model; every planned query is asked, and the points are finite."""
     plan, facts = _planned(method_id, family, unit, ("site",), slots=2000)
     points, executed = compute(plan, facts, NullRows(facts), lambda _: None)
+    assert isinstance(points, Pseudocoreset)
     assert executed == plan.events
     assert [column.name for column in points.design] == ["intercept"]
     assert np.isfinite(points.weight).all()
@@ -125,6 +135,21 @@ def test_points_enter_one_by_one_in_a_dry_run() -> None:
     plan = find_method("dp-psvi").plan(PlanRequest("dp-psvi", 5, spec, chosen, Mechanism(30.0, 1.0, 50)), facts)
     short = find_private_method("dp-psvi").shorten(plan, facts)
     assert (short.size, short.steps) == (2, 2)
+    dry_run.carry_out(plan, facts, to_the_end=True)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(
+    "family", [name for method, name in PAIRS if method == "dp-psvi" and TARGETS[name] != "visits"]
+)
+def test_beta_passes_the_dry_run_to_its_end(family: str, unit: str) -> None:
+    """W15: a decorated model is asked another kind of query, on null rows too."""
+    facts = DeclaredFacts(COLUMNS, 40, UNITS[unit], "private", 1e-6)
+    request = PlanRequest(
+        "dp-psvi", 5, ModelSpec(family, ("level",), TARGETS[family]), {"beta": 0.5}, MECHANISMS["dp-psvi"]
+    )
+    plan = find_method("dp-psvi").plan(request, facts)
+    assert {query.kind for query in plan.queries} == {"robust_potential_sum"}
     dry_run.carry_out(plan, facts, to_the_end=True)
 
 

@@ -11,7 +11,7 @@ from app.inference.core.problems import make_problem
 from app.inference.core.release import Pseudocoreset
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import find_method, list_families
-from app.inference.runner import run
+from app.inference.runner import run_points
 from support.divergence import compute_divergence
 from tests.inference.populations import DECLARED, SLOTS, SPECS, population, posterior
 from tests.inference.support import NullNoise
@@ -23,7 +23,7 @@ def _run(spec: ModelSpec, **parameters: bool) -> Pseudocoreset:
     problem = make_problem(spec, DECLARED)
     sampling, monte_carlo = np.random.default_rng(0).spawn(2)  # fixed: 3 % of seeds exceed the limit
     asked = ClippedGaussianOracle(problem.model, plan, DECLARED, population(), noise=NullNoise(), sampling=sampling)
-    return run(plan, DECLARED, asked, monte_carlo, lambda _: None)
+    return run_points(plan, DECLARED, asked, monte_carlo, lambda _: None)
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
@@ -50,7 +50,7 @@ def test_points_stay_within_bounds_if_requested() -> None:
 
 
 def test_every_model_is_here() -> None:
-    assert {spec.family for spec in SPECS} == {family.name for family in list_families()}
+    assert {spec.family for spec in SPECS} == {family.name for family in list_families() if family.bind is not None}
 
 
 @pytest.mark.parametrize("spec", SPECS[2:5], ids=lambda spec: f"{spec.family}-{spec.noise_scale}")

@@ -12,6 +12,7 @@ from tests.workers.support import lose_lease
 def test_job_whose_worker_dies_every_time_ends(
     house: House, dataset_id: str, analyst: rows.Key, opens: bool, charge: str
 ) -> None:
+    """W10: every job ends, because attempts are counted."""
     job_id, claims = house.job(dataset_id, analyst), 0
     while claims <= 2 * MAX_ATTEMPTS:
         with house.database.write() as tx:

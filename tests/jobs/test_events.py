@@ -20,11 +20,13 @@ from app.errors import RateLimited
 from app.jobs import endpoints, events, repository
 from app.jobs.events import Streams, Watcher, make_event_id
 from app.jobs.models import Job
+from app.jobs.repository import JobNames
 from tests.factories import rows
 from tests.factories.datasets import problem
 from tests.factories.worker import House, memory_tables
 
-WATCHER = Watcher("key_watcher", lambda _: None)
+NAMES = JobNames("watcher", None)
+WATCHER = Watcher("key_watcher", NAMES, lambda _: None)
 
 
 @pytest.fixture
@@ -144,7 +146,7 @@ def test_expired_key_ends_its_stream_at_once(house: House, api: httpx.Client, da
     """No event is sent after the expiry, not even the ``end`` event."""
     caller = Caller(owner.id, owner.role, "a key", expires_at=now() + timedelta(seconds=1))
     job_id = house.job(dataset_id, owner)
-    assert _read_after(house, job_id, endpoints._watcher(caller, job_id), lambda: time.sleep(1.1)) == []
+    assert _read_after(house, job_id, endpoints._watcher(caller, job_id, NAMES), lambda: time.sleep(1.1)) == []
 
 
 @pytest.mark.parametrize("end", ["revoked", "expired", "dataset given away"])
@@ -154,7 +156,7 @@ def test_stream_ends_when_its_watcher_loses_access(
     """W3: no further events of the job are sent, not even its ``end`` event."""
     monkeypatch.setattr(events, "POLL_SECONDS", 0.0)
     job_id = house.job(dataset_id, owner)
-    watcher = endpoints._watcher(Caller(owner.id, owner.role, "a key"), job_id)
+    watcher = endpoints._watcher(Caller(owner.id, owner.role, "a key"), job_id, NAMES)
 
     def take_away() -> None:
         with house.database.write() as tx:
@@ -171,7 +173,7 @@ def test_stream_ends_when_its_watcher_loses_access(
 
 def test_silent_stream_of_a_revoked_key_ends_after_the_interval(house: House, dataset_id: str, owner: rows.Key) -> None:
     job_id = house.job(dataset_id, owner)
-    watcher = endpoints._watcher(Caller(owner.id, owner.role, "a key"), job_id)
+    watcher = endpoints._watcher(Caller(owner.id, owner.role, "a key"), job_id, NAMES)
     stream = Streams(house.database).follow(job_id, make_event_id(house.read(job_id)), watcher)
     with house.database.write() as tx:
         tx.get_one(ApiKey, owner.id).revoked_at = now()

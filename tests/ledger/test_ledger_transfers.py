@@ -128,6 +128,7 @@ def test_more_than_was_reserved_freezes_the_account(bench: Bench, executed: tupl
 
 
 def test_a_plan_that_is_not_the_reserved_one_is_not_opened(bench: Bench) -> None:
+    """W8: rows are read for the reserved plan only."""
     bench.reserve("job_1", PLANNED)
     terms = bench.terms("job_1")
     with pytest.raises(StateConflict), bench.database.write() as tx:

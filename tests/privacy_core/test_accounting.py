@@ -46,6 +46,7 @@ def _library(event: SelfComposedEvent) -> dp_accounting.DpEvent:
 
 @pytest.mark.parametrize("noise", [0.05, 0.7, 1.0, 13.0, 1e5])
 def test_a_gaussian_costs_its_closed_form_rounded_up(noise: float) -> None:
+    """W9: a charge is never below the exact cost."""
     for order, amount in zip(ORDERS, compose_renyi((GaussianEvent(noise),)), strict=True):
         exact = Fraction(order) / (2 * Fraction(noise) ** 2) * 2**UNIT_BITS
         assert exact <= amount <= exact * (1 + Fraction(1, 10**11)) + 2

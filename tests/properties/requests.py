@@ -20,6 +20,7 @@ _TARGETS: dict[str, str | None] = {
     "negative-binomial-regression": "visits",
     "multinomial-logistic": "group",
     "gaussian-mean": None,
+    "gaussian": None,
 }
 
 
@@ -101,7 +102,7 @@ def _request(draw: DrawFn, names: list[str]) -> dict[str, Any]:
         prior["degrees_of_freedom"] = draw(st.sampled_from([1.0, 3.0, 30.0]))
     model: dict[str, Any] = {
         "family": family,
-        "features": draw(st.lists(st.sampled_from(names), min_size=1, unique=True)),
+        "features": draw(st.lists(st.sampled_from(names), min_size=1, unique=True) | _features_with_terms(names)),
         "prior": prior,
     }
     if _TARGETS[family] is not None:
@@ -117,6 +118,26 @@ def _request(draw: DrawFn, names: list[str]) -> dict[str, Any]:
         "privacy": privacy,
         "parameters": draw(_parameters(method, stated)),
     }
+
+
+@st.composite
+def _features_with_terms(draw: DrawFn, names: list[str]) -> list[Any]:
+    """Names and terms; many of these do not fit the declaration or one another, and are refused."""
+    name = st.sampled_from(names)
+    several = st.lists(name, min_size=1, max_size=4, unique=True)
+    layer = {"weights": [[0.5] * draw(st.integers(1, 3))] * 2, "bias": [0.1, -2.0], "activation": "tanh"}
+    terms = [
+        st.builds(lambda each, degree: {"polynomial": each, "degree": degree}, name, st.integers(1, 5)),
+        st.builds(lambda each, df: {"spline": each, "df": df}, name, st.integers(2, 7)),
+        st.builds(lambda each, knot: {"spline": each, "knots": [knot]}, name, st.sampled_from([0.0, 0.25, 1e5])),
+        st.builds(lambda each, units: {"fourier": each, "units": units, "seed": 3}, several, st.integers(1, 6)),
+        st.builds(lambda each: {"network": each, "layers": [layer]}, several),
+    ]
+    if len(names) > 1:
+        members = st.lists(name, min_size=2, max_size=4, unique=True)
+        terms.append(st.builds(lambda each: {"interaction": each}, members))
+    plain = draw(st.lists(name, max_size=2, unique=True))
+    return [*plain, *draw(st.lists(st.one_of(terms), min_size=1, max_size=3))]
 
 
 def _targets_of_epsilon() -> SearchStrategy[dict[str, Any]]:

@@ -16,7 +16,7 @@ from app.inference.methods.dp_vi.significance import LEAST_SIGNIFICANCE, Signifi
 from app.inference.methods.surrogate import release as surrogate_release
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import find_method
-from app.inference.runner import run
+from app.inference.runner import run_points
 from app.privacy.calibration import calibrate
 from support.surrogate_tables import FAMILIES, Case, Drawn
 
@@ -50,7 +50,7 @@ def _release(run_id: str, case: Case, epsilon: float) -> Pseudocoreset:
     plan = find_method(_method_of(run_id)).plan(_request(run_id, case, sigma), case.facts)
     sampling, noise = np.random.Generator(ChaCha(key=case.seed)), Drawn(case.seed)
     oracle = ClippedGaussianOracle(case.problem.model, plan, case.facts, case.table(), noise=noise, sampling=sampling)
-    return run(plan, case.facts, oracle, np.random.default_rng(case.seed), lambda _: None)
+    return run_points(plan, case.facts, oracle, np.random.default_rng(case.seed), lambda _: None)
 
 
 def _report_perfect_fit(model: Any, design: Any, *_: Any, **__: Any) -> Fitted:

@@ -16,7 +16,7 @@ from app.inference.core.release import Pseudocoreset
 from app.inference.methods.dp_vi import release
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import find_method
-from app.inference.runner import run
+from app.inference.runner import run_points
 from support.surrogate_tables import FAMILIES, Case, Drawn, compute_losses
 from support.table import Table
 
@@ -48,7 +48,7 @@ def _release(case: Case, plan: MechanismPlan) -> Pseudocoreset:
     oracle = ClippedGaussianOracle(
         case.problem.model, plan, case.facts, case.table(), noise=Drawn(case.seed), sampling=sampling
     )
-    return run(plan, case.facts, oracle, np.random.default_rng(case.seed), lambda _: None)
+    return run_points(plan, case.facts, oracle, np.random.default_rng(case.seed), lambda _: None)
 
 
 def _check_trust(name: str, case: Case, sigma: float, iterations: int = 300) -> bool:

@@ -18,7 +18,7 @@ from app.inference.core.release import Pseudocoreset
 from app.inference.models.targets import is_resolved
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import find_method
-from app.inference.runner import run
+from app.inference.runner import run_points
 from support.divergence import compute_divergence
 from support.surrogate_tables import Drawn
 from support.table import Table
@@ -56,7 +56,7 @@ def _release(name: str, spec: ModelSpec, declared: DeclaredFacts, source: Table)
     plan = chosen.plan(PlanRequest(name, 12, spec, {}, mechanism, None if mechanism else 2.0), declared)
     model, sampling = make_problem(spec, declared).model, np.random.Generator(ChaCha(key=0))
     oracle = ClippedGaussianOracle(model, plan, declared, source, noise=Drawn(0), sampling=sampling)
-    return run(plan, declared, oracle, np.random.default_rng(0), lambda _: None)
+    return run_points(plan, declared, oracle, np.random.default_rng(0), lambda _: None)
 
 
 def _measure_divergence(

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.errors import Internal
-from app.inference.core.belief import Block, make_belief
+from app.inference.core.belief import Block
 from app.inference.core.release import Posterior, Pseudocoreset
 from app.releases.http.belief_rendering import render_belief
 from app.releases.http.formats import STORED_NAMES, Part
@@ -24,7 +24,7 @@ def _points(**fields: Any) -> Pseudocoreset:
 
 def _belief(**changes: Any) -> tuple[Block, ...]:
     posterior = Posterior(NAMES, np.array([0.1, -2.0, 1e300]), 3 * COVARIANCE)
-    return make_belief(_points(**({"posterior": posterior, "doubt": COVARIANCE} | changes)), NAMES)
+    return _points(**({"posterior": posterior, "doubt": COVARIANCE} | changes)).make_blocks(NAMES)
 
 
 def _read_parquet(content: bytes) -> dict[tuple[str, str], Any]:

@@ -44,6 +44,22 @@ MODELS: tuple[dict[str, Any], ...] = (
     },
     {"family": "multinomial-logistic", "features": ["age"], "target": "sex", "prior": {"scale": 1.0}},
     {
+        "family": "logistic-regression",
+        "features": [
+            "sex",
+            {"polynomial": "age", "degree": 2},
+            {"spline": "hours", "df": 4, "knots": [40.0]},
+            {"interaction": ["sex", "age"]},
+            {"fourier": ["age", "hours"], "units": 2, "length": 0.5, "seed": 7},
+            {
+                "network": ["age", "sex"],
+                "layers": [{"weights": [[1.5, -0.5]], "bias": [0.25], "activation": "relu-capped"}],
+            },
+        ],
+        "target": "income_gt_50k",
+        "prior": {"scale": 1.0, "scales": {"poly(age, 2)": 2.0, "bs(hours, 4)[1]": 0.5}},
+    },
+    {
         "family": "gaussian-mean",
         "features": ["age", "hours"],
         "target": None,
@@ -110,8 +126,14 @@ def test_targets_are_rendered_in_their_own_units(
         return
     targets = [row[points["columns"].index("y")] for row in points["rows"]]
     lower, upper = {"hours": (1, 99), "age": (17, 90)}.get(model["target"], (0, 1))
-    assert lower <= min(targets) < max(targets) <= upper
+    assert lower <= min(targets) <= max(targets) <= upper
+    # Noise may move all points to one bound. Otherwise they differ.
+    assert min(targets) < max(targets) or targets[0] in {lower, upper}
     assert all(isinstance(y, int) for y in targets) is (model["target"] in {"sex", "income_gt_50k"})
+
+
+_AT, _LAYERS = "/model/features/", "/model/features/0/layers/"
+_LAYER: dict[str, Any] = {"weights": [[1.0]], "bias": [0.0], "activation": "tanh"}
 
 
 @pytest.mark.parametrize(
@@ -141,6 +163,34 @@ def test_targets_are_rendered_in_their_own_units(
         ({"prior": {"scales": {"secret_name": "x"}}}, "/model/prior/scales"),
         ({"prior": {"scales": []}}, "/model/prior/scales"),
         ({"prior": {"degrees_of_freedom": -1.0}}, "/model/prior/degrees_of_freedom"),
+        ({"features": ["age", "sex", {"interaction": ["age", "sex"]}, {"spline": "hours", "df": 2}]}, _AT + "3/df"),
+        ({"features": ["sex", {"spline": "age", "df": 4, "secret_name": 1}]}, _AT + "1"),
+        ({"features": ["sex", {"spline": "age", "df": "4"}]}, _AT + "1/df"),
+        ({"features": ["sex", {"spline": "age", "knots": [20.0, "x"]}]}, _AT + "1/knots/1"),
+        ({"features": ["sex", {"spline": "age", "knots": [50.0, 40.0]}]}, _AT + "1/knots/1"),
+        ({"features": [{"spline": "secret_name", "df": 4}]}, _AT + "0/spline"),
+        ({"features": [{"polynomial": "age"}]}, _AT + "0/degree"),
+        ({"features": [{"polynomial": "age", "degree": 2.5}]}, _AT + "0/degree"),
+        ({"features": ["age", {"polynomial": "age", "degree": 2}]}, _AT + "1"),
+        ({"features": [{"interaction": ["age"]}]}, _AT + "0/interaction"),
+        ({"features": [{"interaction": ["age", "secret_name"]}]}, _AT + "0/interaction/1"),
+        ({"features": [{"interaction": ["age", 7]}]}, _AT + "0/interaction/1"),
+        ({"features": [{"secret_name": ["age", "sex"]}]}, _AT + "0"),
+        ({"features": [7]}, _AT + "0"),
+        ({"features": [{"fourier": ["age"], "units": 1}]}, _AT + "0/units"),
+        ({"features": [{"fourier": ["age"], "units": 3, "length": 1e-9}]}, _AT + "0/length"),
+        ({"features": [{"fourier": ["age"], "units": 3, "seed": -1}]}, _AT + "0/seed"),
+        ({"features": [{"network": ["age"], "layers": []}]}, _AT + "0/layers"),
+        ({"features": [{"network": ["age"], "layers": [_LAYER | {"activation": "relu"}]}]}, _LAYERS + "0/activation"),
+        (
+            {"features": [{"network": ["age"], "layers": [_LAYER, _LAYER | {"weights": [[1.0] * 2]}]}]},
+            _LAYERS + "1/weights/0",
+        ),
+        ({"features": [{"network": ["age"], "layers": [_LAYER | {"weights": [["x"]]}]}]}, _LAYERS + "0/weights/0/0"),
+        (
+            {"family": "gaussian-mean", "target": None, "features": ["age", {"interaction": ["age", "hours"]}]},
+            _AT + "1",
+        ),
     ],
 )
 def test_a_fault_of_the_model_has_a_pointer(
@@ -154,10 +204,13 @@ def test_a_fault_of_the_model_has_a_pointer(
     assert "secret_name" not in response.text
 
 
+WITHOUT_LIKELIHOOD = {"gaussian", "latent-dirichlet-allocation", "sigmoid-belief-network"}
+
+
 def test_the_catalogue_states_the_requirements_of_each_model(client: httpx.Client, analyst: rows.Key) -> None:
     listed = client.get("/v1/methods", headers=analyst.headers).json()["models"]
     families = {model["family"]: model for model in listed}
-    assert set(families) == {model["family"] for model in MODELS} | {"logistic-regression"}
+    assert set(families) == {model["family"] for model in MODELS} | {"logistic-regression"} | WITHOUT_LIKELIHOOD
     assert families["poisson-regression"]["target_types"] == ["integer"]
     assert families["poisson-regression"]["least_target"] == 0.0
     assert families["gaussian-mean"]["target_types"] == []
@@ -169,3 +222,15 @@ def test_the_catalogue_states_the_requirements_of_each_model(client: httpx.Clien
     assert families["negative-binomial-regression"]["dispersion"] == "optional"
     assert families["negative-binomial-regression"]["least_target"] == 0.0
     assert families["poisson-regression"]["dispersion"] == "none"
+
+
+def test_the_catalogue_states_which_method_takes_which_model(client: httpx.Client, analyst: rows.Key) -> None:
+    listed = client.get("/v1/methods", headers=analyst.headers).json()
+    offers = {model["family"]: set(model["offers"]) for model in listed["models"]}
+    for method in listed["methods"]:
+        expected = {family for family, offered in offers.items() if set(method["needs"]) <= offered}
+        assert set(method["models"]) == expected
+        assert expected
+    taken = {method["id"]: (method["leaves"], set(method["models"])) for method in listed["methods"]}
+    assert taken["vips"] == ("belief", {"logistic-regression", "linear-regression"} | WITHOUT_LIKELIHOOD)
+    assert taken["dp-psvi"] == ("points", offers.keys() - WITHOUT_LIKELIHOOD)

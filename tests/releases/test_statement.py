@@ -17,6 +17,7 @@ from app.releases.statement import (
     CONDITIONS,
     MOST_STATED,
     NOISE_IN_WORDS,
+    OF_TERMS,
     make_plain,
     make_posterior_json,
     make_reliability_json,
@@ -50,7 +51,7 @@ def test_a_value_that_json_cannot_represent_is_refused(value: Any) -> None:
         make_plain(value)
 
 
-@pytest.mark.parametrize("words", [CONDITIONS, IN_WORDS, NOISE_IN_WORDS])
+@pytest.mark.parametrize("words", [CONDITIONS, CONDITIONS + OF_TERMS, IN_WORDS, NOISE_IN_WORDS])
 def test_the_rules_of_a_certificate_are_short_sentences(words: str) -> None:
     """An auditor checks one sentence after the other."""
     assert words.endswith(".")

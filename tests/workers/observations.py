@@ -106,7 +106,10 @@ class Observer:
     def _file_statements(self, job_id: str, owner: Key) -> set[str]:
         """Sizes of the release's representations, and the numbers and words in them."""
         statements, root = set(), f"/v1/releases/{self._house.read(job_id).release_id}"
+        links = self._client.get(root, headers=owner.headers).json()["links"]
         for part, names in STORED_NAMES.items():
+            if part not in links:  # a belief without points
+                continue
             for kind, name in names.items():
                 accept = {"Accept": MEDIA_TYPES[kind]}
                 answer = self._client.get(f"{root}/{part}", headers={**owner.headers, **accept}).raise_for_status()

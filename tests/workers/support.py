@@ -27,6 +27,7 @@ TARGETS: Mapping[str, str | None] = {
     "poisson-regression": "visits",
     "negative-binomial-regression": "visits",
     "gaussian-mean": None,
+    "gaussian": None,
 }
 """The target column of each family."""
 

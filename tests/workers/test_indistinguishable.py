@@ -36,6 +36,7 @@ CHEAP: dict[str, dict[str, Any]] = {
         "parameters": {"posterior_draws": 10},
     },
     "dp-vi": {"privacy": {"noise_multiplier": 150.0, "sampling_rate": 1.0, "iterations": 30}},
+    "vips": {"privacy": {"epsilon": 0.1}},
 }
 """Settings with which all jobs fit into one account and are quick."""
 COLUMNS: list[dict[str, Any]] = [
@@ -54,6 +55,8 @@ PAIRS = [
     ("dp-psvi-surrogate", "negative-binomial-regression"),
     ("dp-vi", "linear-regression"),
     ("dp-vi", "poisson-regression"),
+    ("vips", "logistic-regression"),
+    ("vips", "gaussian"),
 ]
 HOSTILE = [
     "1e308,1e308,zzz,2,1e308",
@@ -183,7 +186,8 @@ def laboratory(migrated_file: Path, tmp_path_factory: pytest.TempPathFactory) ->
 def test_pairs_have_every_private_method_and_every_model() -> None:
     methods, families = zip(*PAIRS, strict=True)
     assert set(methods) == {method.id for method in registry.list_methods() if method.private}
-    assert set(families) == TARGETS.keys() == {family.name for family in registry.list_families()}
+    elsewhere = {"latent-dirichlet-allocation", "sigmoid-belief-network"}  # they have other columns
+    assert set(families) == TARGETS.keys() == {family.name for family in registry.list_families()} - elsewhere
 
 
 @pytest.mark.slow

@@ -53,6 +53,10 @@ JOBS: dict[tuple[str, str], dict[str, Any]] = {
         "privacy": {"noise_multiplier": 60.0, "sampling_rate": 0.5, "iterations": 3},
         "parameters": {"posterior_draws": 5},
     },
+    ("vips", "logistic-regression"): {
+        "privacy": {"noise_multiplier": 150.0, "sampling_rate": 1.0, "iterations": 3},
+    },
+    ("vips", "gaussian"): {"privacy": {"epsilon": 0.05}},
     ("dp-vi", "linear-regression"): {"privacy": {"noise_multiplier": 150.0, "sampling_rate": 1.0, "iterations": 10}},
 }
 

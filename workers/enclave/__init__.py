@@ -6,6 +6,7 @@ It ingests uploads into encrypted tables, and reads rows of tables for the oracl
 from workers.enclave.ingest_limits import Limits
 from workers.enclave.ingest_parent import Failed, Ingested, Outcome, Rejected, Upload, ingest
 from workers.enclave.keys import OpeningKey
+from workers.enclave.registers import StoredRegister
 from workers.enclave.table import StoredTable, open_table
 from workers.enclave.table_format import Layout, make_layout
 
@@ -17,6 +18,7 @@ __all__ = [
     "OpeningKey",
     "Outcome",
     "Rejected",
+    "StoredRegister",
     "StoredTable",
     "Upload",
     "ingest",

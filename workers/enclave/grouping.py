@@ -3,7 +3,7 @@
 Rows are distributed to buckets by keyed pseudonyms of their units, so that no choice of units can fill one bucket. Then
 each bucket is sorted. The rows that a unit keeps depend only on its rows and their random priorities: rows before null
 rows, then by priority. Units are in the order of their pseudonyms. The name of a unit reaches neither the scratch file
-nor the table.
+nor the table. In a series, the sealed scratch file holds its pseudonym in the series as well.
 """
 
 import math
@@ -18,6 +18,7 @@ from app.inference.core.row_source import PRESENT
 from workers.enclave.cells import STORED_TYPES
 from workers.enclave.faults import FileFault
 from workers.enclave.pseudonyms import KEY_BYTES, compute_pseudonyms
+from workers.enclave.registers import WIDTH, Admission
 from workers.enclave.scratch import Scratch
 from workers.enclave.table_format import Layout
 
@@ -25,7 +26,7 @@ BUCKET_BYTES = 32 << 20
 PIECE_BYTES = 8 << 20
 MOST_BUCKETS = 4096
 _SHIFT = 32  # the bucket follows from other bits than the order within it
-_UNIT, _PRIORITY = "_unit", "_priority"  # no declared column has such a name
+_UNIT, _PRIORITY, _NAME = "_unit", "_priority", "_name"  # no declared column has such a name
 
 Records = NDArray[np.void]
 DrawPriorities = Callable[[int], NDArray[np.uint64]]
@@ -44,6 +45,7 @@ class Grouping:
         scratch: keeps the rows that do not fit into memory.
         key: of the pseudonyms; by default a new one. A key is used for one upload only.
         draw: draws the priorities, which decide the rows that a unit keeps.
+        admission: decides which units keep their rows; None: all of them.
     """
 
     def __init__(
@@ -53,9 +55,12 @@ class Grouping:
         *,
         key: bytes | None = None,
         draw: DrawPriorities = draw_priorities,
+        admission: Admission | None = None,
     ) -> None:
         stored = [(column.name, STORED_TYPES[column.type]) for column in layout.columns]
-        self._records = np.dtype([(_UNIT, np.uint64), (_PRIORITY, np.uint64), *stored, (PRESENT, np.uint8)])
+        named = [] if admission is None else [(_NAME, f"S{WIDTH}")]
+        self._records = np.dtype([(_UNIT, np.uint64), (_PRIORITY, np.uint64), *named, *stored, (PRESENT, np.uint8)])
+        self._admission = admission
         self._layout, self._scratch, self._draw = layout, scratch, draw
         self._key = secrets.token_bytes(KEY_BYTES) if key is None else key
         self._buckets = _count_buckets(layout.rows * self._records.itemsize)
@@ -79,7 +84,10 @@ class Grouping:
 
         Raises:
             FileFault: too_many_units.
+            ObjectMissing, VaultError: as :meth:`workers.enclave.registers.Admission.close`.
         """
+        if self._admission is not None:
+            self._admission.close()
         units = 0
         for bucket in range(self._buckets):
             records = self._gather(bucket)
@@ -89,13 +97,23 @@ class Grouping:
                 raise FileFault("too_many_units")
             blocks = np.zeros((len(starts), self._layout.rows_per_slot), dtype=self._records)
             blocks[_number_runs(starts, len(records)), _rank_rows(starts, len(records))] = records
+            stays = self._admit(records[starts])
             names = (*(column.name for column in self._layout.columns), PRESENT)
-            yield {name: blocks[name].reshape(-1) for name in names}
+            yield {name: np.where(stays, blocks[name], blocks.dtype[name].type(0)).reshape(-1) for name in names}
+
+    def _admit(self, first: Records) -> NDArray[np.bool_]:
+        """Return whether each unit keeps its rows ``(n, 1)``, given one of its records."""
+        if self._admission is None:
+            return np.ones((len(first), 1), dtype=bool)
+        return self._admission.admit(first[_NAME])[:, None]
 
     def _distribute(self, units: NDArray[np.float64], values: Mapping[str, NDArray[Any]]) -> None:
         records = np.empty(len(units), dtype=self._records)
         records[_UNIT] = compute_pseudonyms(self._key, units)
         records[_PRIORITY] = self._draw(len(units))
+        if self._admission is not None:
+            records[_NAME] = self._admission.name(units)
+            self._admission.note(records[_NAME])
         for name, array in values.items():
             records[name] = array
         buckets = (records[_UNIT] >> np.uint64(_SHIFT)) % np.uint64(self._buckets)

@@ -20,6 +20,9 @@ DECODED_BYTES_A_SECOND: Final = 16 << 20
 CELLS_A_SECOND: Final = 1e6
 """Cells of the table, in all of its slots, that are written in a second."""
 
+REGISTERED_A_SECOND: Final = 1e5
+"""Pseudonyms of earlier blocks of a series, padding included, that are compared in a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -43,10 +46,14 @@ class Limits:
     def caps(self) -> Caps:
         return Caps(self.rows, self.decoded_bytes)
 
-    def cpu_seconds(self, size: int, facts: DeclaredFacts) -> int:
-        """Compute the processor time for an upload of ``size`` bytes into the declared table."""
+    def cpu_seconds(self, size: int, facts: DeclaredFacts, registered: int = 0) -> int:
+        """Compute the processor time for an upload of ``size`` bytes into the declared table.
+
+        ``registered`` is the number of slots in all registers that are read.
+        """
         cells = facts.slots * facts.rows_per_unit * (len(facts.columns) + 1)
         seconds = BASE_SECONDS + size / BYTES_A_SECOND + cells / CELLS_A_SECOND
+        seconds += registered / REGISTERED_A_SECOND
         seconds += self.caps.of(size).decoded_bytes / DECODED_BYTES_A_SECOND
         return math.ceil(seconds * self.time_scale)
 

@@ -20,6 +20,7 @@ from workers.enclave.faults import MOST_NAMES, NAMING, REASONS, Reason, make_pri
 from workers.enclave.ingest_limits import Limits
 from workers.enclave.instructions import Instructions, Part
 from workers.enclave.keys import OpeningKey
+from workers.enclave.registers import SeriesOrder, StoredRegister
 
 ANSWER_BYTES = 32 << 10  # read after the child has ended, so it cannot fill the worker's memory; fits a pipe
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
@@ -47,15 +48,21 @@ class Upload:
     facts_digest: str  # of the declaration
     digest_box: bytes | None = None  # the announced digest of the whole, in its box
     public: bool = False  # whether the dataset is
+    series: str | None = None  # to which the dataset belongs
+    earlier: tuple[StoredRegister, ...] = ()  # registers of earlier contents of other blocks
 
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """The table is durable; ``wrapped_key`` is its key, wrapped with the dataset's key."""
+    """The table is durable; ``wrapped_key`` is its key, wrapped with the dataset's key.
+
+    In a series, the register is durable too.
+    """
 
     table_object: str
     wrapped_key: bytes
     fingerprint: str
+    register_object: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ def ingest(
 ) -> Outcome:
     """Parse ``upload`` into a new table of the declared slots; blocks until the child has ended.
 
-    Only the outcome :class:`Ingested` leaves a new object in ``vault``. The upload in ``incoming`` is never changed.
+    Only the outcome :class:`Ingested` leaves new objects in ``vault``. The upload in ``incoming`` is never changed.
 
     Raises:
         VaultError: the upload's or the dataset's key does not open.
@@ -97,7 +104,9 @@ def ingest(
     box = upload.digest_box
     dataset_key = opening_key.dataset_key(upload.dataset_box, upload.dataset_id, public=upload.public)
     parts = tuple(_open(incoming, keys, opening_key, part) for part in upload.parts)
-    cpu_seconds = limits.cpu_seconds(sum(part.size for part in parts), facts)
+    cpu_seconds = limits.cpu_seconds(
+        sum(part.size for part in parts), facts, sum(each.slots for each in upload.earlier)
+    )
     instructions = Instructions(
         parent=os.getpid(),
         incoming_url=incoming.url,
@@ -117,10 +126,17 @@ def ingest(
         expected_sha256=None if box is None else opening_key.digest(box, upload.content_id),
         content_key=generate_key(),
         fingerprint_key=opening_key.fingerprint_key(upload.owner_id),
+        series=_make_order(opening_key, upload),
     )
     context = make_declared_context(upload.dataset_id, upload.version, upload.facts_digest)
     wrapped = wrap_key(instructions.content_key, dataset_key, context)
     return _carry_out(vault, instructions, wrapped, limits.timeout_seconds(cpu_seconds))
+
+
+def _make_order(opening_key: OpeningKey, upload: Upload) -> SeriesOrder | None:
+    if upload.series is None:
+        return None
+    return SeriesOrder(opening_key.series_key(upload.owner_id, upload.series), draw_name(), upload.earlier)
 
 
 def _open(incoming: ObjectStore, keys: WrappedKeys, opening_key: OpeningKey, part: SealedPart) -> Part:
@@ -131,16 +147,17 @@ def _open(incoming: ObjectStore, keys: WrappedKeys, opening_key: OpeningKey, par
 
 
 def _carry_out(vault: ObjectStore, instructions: Instructions, wrapped_key: bytes, timeout_seconds: float) -> Outcome:
-    is_ready = False
+    is_ready, order = False, instructions.series
+    register = None if order is None else order.register_object
     try:
         verdict = _run_child(instructions, timeout_seconds)
         if not isinstance(verdict, str):
             return verdict
         is_ready = True
-        return Ingested(instructions.table_object, wrapped_key, verdict)
+        return Ingested(instructions.table_object, wrapped_key, verdict, register)
     finally:
-        if not is_ready:
-            vault.delete(instructions.table_object)
+        for name in () if is_ready else filter(None, (instructions.table_object, register)):
+            vault.delete(name)
 
 
 def _run_child(instructions: Instructions, timeout_seconds: float) -> str | Rejected | Failed:

@@ -25,6 +25,7 @@ from workers.enclave.grouping import Grouping
 from workers.enclave.instructions import Instructions, Part
 from workers.enclave.keys import compute_fingerprint
 from workers.enclave.parse import Values, parse, parse_by_unit
+from workers.enclave.registers import Admission
 from workers.enclave.sandbox import confine
 from workers.enclave.scratch import Scratch
 from workers.enclave.sources import Caps
@@ -92,16 +93,19 @@ def _open_plaintext(incoming: ObjectStore, parts: Sequence[Part]) -> JoinedReade
 
 def _read_batches(upload: JoinedReader, instructions: Instructions, vault: ObjectStore) -> Iterator[Values]:
     """Read the table's rows in their order."""
-    layout, caps = instructions.layout, Caps(instructions.rows, instructions.decoded_bytes)
+    layout, caps, order = instructions.layout, Caps(instructions.rows, instructions.decoded_bytes), instructions.series
     media_type, columns = instructions.media_type, instructions.columns
     if layout.unit is None:
         yield from parse(upload, media_type, columns, instructions.slots, caps)
         return
     with Scratch(vault.scratch()) as scratch:
-        grouping = Grouping(layout, scratch)
+        admission = None if order is None else Admission(order, vault, layout.slots)
+        grouping = Grouping(layout, scratch, admission=admission)
         for units, values in parse_by_unit(upload, media_type, columns, layout.unit, caps):
             grouping.add(units, values)
         yield from grouping.rows()
+    if admission is not None:
+        admission.write()
 
 
 def _compute_digest(upload: JoinedReader) -> bytes:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from app.inference.core.facts import Column
+from workers.enclave.registers import SeriesOrder, read_order
 from workers.enclave.table_format import Layout, make_layout
 
 
@@ -52,6 +53,7 @@ class Instructions:
     expected_sha256: bytes | None = field(repr=False)
     content_key: bytes = field(repr=False)
     fingerprint_key: bytes = field(repr=False)
+    series: SeriesOrder | None = None
 
     @property
     def layout(self) -> Layout:
@@ -72,6 +74,8 @@ class Instructions:
             members[name] = _bytes(members[name])
         if members["expected_sha256"] is not None:
             members["expected_sha256"] = _bytes(members["expected_sha256"])
+        if members["series"] is not None:
+            members["series"] = read_order(members["series"], _bytes(members["series"]["key"]))
         members["parts"] = tuple(Part(**{**part, "key": _bytes(part["key"])}) for part in members["parts"])
         members["columns"] = tuple(
             Column(**{**column, "categories": tuple(column["categories"])}) for column in members["columns"]

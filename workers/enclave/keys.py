@@ -58,6 +58,10 @@ class OpeningKey:
         """Derive the key of one owner's fingerprints, so that two owners' fingerprints are unrelated."""
         return hmac.digest(self._fingerprints, owner_id.encode(), "sha256")
 
+    def series_key(self, owner_id: str, series: str) -> bytes:
+        """Derive the key of one series of an owner: of its pseudonyms, and of its registers."""
+        return derive_key(self._fingerprints, f"series|{owner_id}|{series}".encode())
+
     def attempt_key(self, job_id: str, token: int) -> bytes:
         """Derive the key of the mailbox of one attempt of a job."""
         return hmac.digest(self._attempts, f"{job_id}|{token}".encode(), "sha256")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.inference.core.problems import Problem, make_problem
+from app.inference.conjugate import RowProblem, make_run_problem
 from app.inference.core.query import Integers, Query
 from app.inference.core.row_source import RowSource
 from app.inference.private_zone.partition import Slots, Summation, compute_largest_query, cut_units
@@ -51,7 +51,7 @@ class Sharing:
             return
         mailbox = Mailbox(self.store, self.opening_key, claim.job_id, claim.fencing_token)
         try:
-            yield SplitSum(self, claim, mailbox, make_problem(run.plan.model, run.facts), rows)
+            yield SplitSum(self, claim, mailbox, make_run_problem(run.plan, run.facts), rows)
         finally:
             self.clear(claim.job_id, claim.fencing_token)
 
@@ -66,7 +66,7 @@ class SplitSum:
     A :data:`~app.inference.private_zone.partition.Summation`.
     """
 
-    def __init__(self, sharing: Sharing, claim: Claim, mailbox: Mailbox, problem: Problem, rows: RowSource) -> None:
+    def __init__(self, sharing: Sharing, claim: Claim, mailbox: Mailbox, problem: RowProblem, rows: RowSource) -> None:
         self._sharing = sharing
         self._claim = claim
         self._mailbox = mailbox

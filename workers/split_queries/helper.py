@@ -3,7 +3,7 @@
 from app.datasets.models import Dataset
 from app.db import Database, ReadSession, now
 from app.errors import CorevaultError
-from app.inference.core.problems import make_problem
+from app.inference.conjugate import make_run_problem
 from app.inference.core.query import Integers
 from app.jobs import repository as jobs
 from app.jobs.lifecycle import Claim
@@ -75,7 +75,7 @@ class Helper:
         run, claim = assignment.run, assignment.claim
         summer = self._summers.get(
             (claim.job_id, claim.fencing_token),
-            lambda: PartSummer(make_problem(run.plan.model, run.facts), run.facts.rows_per_unit),
+            lambda: PartSummer(make_run_problem(run.plan, run.facts), run.facts.rows_per_unit),
         )
         try:
             return summer.sum(task.query, task.units(part), lambda: self._tables(assignment))

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 import numpy as np
 from numpy.typing import NDArray
 
+from app.inference.conjugate import RowProblem
 from app.inference.core.model import Array32
-from app.inference.core.problems import Problem
 from app.inference.core.query import Integers, Query
 from app.inference.core.row_source import RowSource
 from app.inference.private_zone.partition import Slots, compute_partial_sum, gather
@@ -26,7 +26,7 @@ class PartSummer:
     not kept.
     """
 
-    def __init__(self, problem: Problem, rows_per_unit: int, room_bytes: int = RESIDENT_BYTES) -> None:
+    def __init__(self, problem: RowProblem, rows_per_unit: int, room_bytes: int = RESIDENT_BYTES) -> None:
         self._problem = problem
         self._rows_per_unit = rows_per_unit
         self._free_bytes = room_bytes

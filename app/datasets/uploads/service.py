@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from app.auth.caller import Caller
-from app.datasets import access, ingestion
+from app.datasets import access, ingestion, series
 from app.datasets import repository as datasets
 from app.datasets.models import Content, Dataset
 from app.datasets.uploads import repository
@@ -164,6 +164,7 @@ def complete(tx: WriteSession, services: Services, dataset: Dataset, upload: Upl
         media_type=upload.media_type,
         parts=upload.parts,
         sealed_digest=upload.sealed_digest,
+        series_place=series.take_place(tx, dataset),
         table_object=None,
         wrapped_key=None,
         received_at=moment,

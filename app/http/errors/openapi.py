@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 
-from app.errors import CorevaultError
+from app.errors import CorevaultError, Forbidden
 from app.http.errors.codes import MEDIA_TYPE, PROBLEMS
 from app.http.errors.problems import make_document
 
@@ -47,6 +49,11 @@ PROBLEM_SCHEMA: Final[dict[str, Any]] = {
                     "message": {"type": "string", "description": "How to repair the fault."},
                 },
             },
+        },
+        "reason": {
+            "type": "string",
+            "enum": ["limit", "cap", "allocation"],
+            "description": "The limit that the job would exceed, as in a quote (`budget_exceeded`).",
         },
         "requested": _COST | {"description": "Cost of the refused job alone (`budget_exceeded`)."},
         "epsilon_after": {
@@ -91,9 +98,12 @@ _PARAMETERS: Final = {
 """Descriptions of parameters by name. A name means the same in every operation."""
 _BODY_REFUSALS = ("content_too_large", "unsupported_media_type")
 _CALLER_REFUSALS = ("unauthenticated", "forbidden", "rate_limited", "dependency_unavailable")
+_REQUEST: Final = "req_01jd0000000000000000000000"
 _EXTRA: dict[str, dict[str, Any]] = {
+    "forbidden": {"detail": Forbidden.to("analyst", ("owner",)).detail},
     "invalid_request": {"errors": [{"pointer": "/privacy/epsilon", "message": "Use a number greater than 0."}]},
     "budget_exceeded": {
+        "reason": "limit",
         "requested": {"epsilon": 0.5, "delta": 1e-6},
         "epsilon_after": 2.13,
         "limit": {"epsilon": 2.0, "delta": 1e-6},
@@ -121,7 +131,7 @@ def make_problem_responses(*codes: str) -> dict[int | str, dict[str, Any]]:
 def make_example(code: str) -> dict[str, Any]:
     """Make an example of a problem with this code."""
     declared = next(each for each in _classes(CorevaultError) if vars(each).get("code") == code)
-    return make_document(declared(), "req_01jd0000000000000000000000") | _EXTRA.get(code, {})
+    return make_document(declared(), _REQUEST) | _EXTRA.get(code, {})
 
 
 def _classes(root: type[CorevaultError]) -> list[type[CorevaultError]]:
@@ -145,6 +155,7 @@ def describe(app: FastAPI) -> None:
                 _add_body_refusals(operation)
                 _add_caller_refusals(operation)
                 _describe_operation(operation)
+            _state_roles(app, schema)
             app.openapi_schema = schema
         return app.openapi_schema
 
@@ -184,6 +195,23 @@ def _describe_operation(operation: dict[str, Any]) -> None:
     for parameter in operation.get("parameters", []):
         if (description := _PARAMETERS.get(parameter["name"].lower())) is not None:
             parameter.setdefault("description", description)
+
+
+def _state_roles(app: FastAPI, schema: dict[str, Any]) -> None:
+    """State the roles that an operation needs, if its dependencies require some."""
+    for route in app.routes:
+        if isinstance(route, APIRoute) and (roles := sorted(_find_roles(route.dependant))):
+            for method in route.methods or ():
+                operation = schema["paths"][route.path_format][method.lower()]
+                operation["description"] += f"\n\nIt needs a key of the role {' or '.join(roles)}."
+                examples = operation["responses"]["403"]["content"][MEDIA_TYPE]["examples"]
+                other = next(each for each in ("analyst", "auditor") if each not in roles)
+                examples["forbidden"] = {"value": make_document(Forbidden.to(other, roles), _REQUEST)}
+
+
+def _find_roles(dependant: Dependant) -> set[str]:
+    own = getattr(dependant.call, "roles", ())
+    return {*own, *(role for each in dependant.dependencies for role in _find_roles(each))}
 
 
 def _describe_lists(schemas: dict[str, dict[str, Any]]) -> None:

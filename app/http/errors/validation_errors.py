@@ -51,7 +51,9 @@ MESSAGES: Final[Mapping[str, str]] = {
     "datetime_from_date_parsing": "Use an RFC 3339 time, as in 2030-01-31T12:00:00Z.",
     "timezone_aware": "Use an RFC 3339 time with its offset, as in 2030-01-31T12:00:00Z.",
 }
-ONE_LINE, COLUMN_NAME, KEY_ID = r"^[^\x00-\x1f\x7f]+$", r"^[A-Za-z][A-Za-z0-9_]{0,62}$", r"^key_[0-9a-z]{1,64}$"
+ONE_LINE: Final = r"^[^\x00-\x1f\x7f\u2028-\u202e\u2066-\u2069]+$"
+"""Text without controls, also without the bidirectional ones, which can reorder the text around them on a page."""
+COLUMN_NAME, KEY_ID = r"^[A-Za-z][A-Za-z0-9_]{0,62}$", r"^key_[0-9a-z]{1,64}$"
 PATTERNS: Final[Mapping[str, str]] = {
     ONE_LINE: "Use one line of text, without control characters.",
     COLUMN_NAME: "Use a letter, and then at most 62 letters, digits and underscores (A to Z without accents).",
@@ -65,8 +67,14 @@ def convert_body_errors(
     errors: Sequence[Mapping[str, Any]], document: object, names: frozenset[str]
 ) -> tuple[Fault, ...]:
     """Convert the errors of a body; ``names`` are all member names of its schema."""
-    faults = (Fault(make_pointer(error["loc"], document, names), make_message(error)) for error in errors)
+    faults = (Fault(make_pointer(_find_place(error), document, names), make_message(error)) for error in errors)
     return tuple(dict.fromkeys(faults))
+
+
+def _find_place(error: Mapping[str, Any]) -> Sequence[str | int]:
+    """Return the location of an error; for an unknown member, that of its parent."""
+    location: Sequence[str | int] = error["loc"]
+    return location[:-1] if error["type"] == "extra_forbidden" else location
 
 
 def convert_parameter_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:

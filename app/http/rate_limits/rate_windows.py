@@ -37,8 +37,8 @@ class WindowState:
 class Windows(Protocol):
     """Counts hits by name."""
 
-    def hit(self, name: str, rate: Rate) -> WindowState:
-        """Count one hit, unless the window is full."""
+    def hit(self, name: str, rate: Rate, count: int = 1) -> WindowState:
+        """Count ``count`` hits, or none if the window has no room for all."""
 
 
 class MemoryWindows:
@@ -49,24 +49,25 @@ class MemoryWindows:
         self._lock = threading.Lock()
         self._hits_until_cleanup = _HITS_BETWEEN_CLEANUPS
 
-    def hit(self, name: str, rate: Rate) -> WindowState:
+    def hit(self, name: str, rate: Rate, count: int = 1) -> WindowState:
         at = time.monotonic()
         with self._lock:
             self._drop_idle(at)
             hits, _ = self._hits.setdefault(name, (deque(), rate.seconds))
             while hits and hits[0] <= at - rate.seconds:
                 hits.popleft()
-            allowed = len(hits) < rate.amount
+            allowed = len(hits) + count <= rate.amount
             if allowed:
-                hits.append(at)
-            return WindowState(allowed, rate.amount - len(hits), hits[0] + rate.seconds - at)
+                hits.extend([at] * count)
+            oldest = hits[0] if hits else at
+            return WindowState(allowed, rate.amount - len(hits), oldest + rate.seconds - at)
 
     def _drop_idle(self, at: float) -> None:
         """Drop names without a hit in their window, so that memory stays bounded."""
         self._hits_until_cleanup -= 1
         if self._hits_until_cleanup <= 0:
             self._hits_until_cleanup = _HITS_BETWEEN_CLEANUPS
-            for name in [name for name, (hits, seconds) in self._hits.items() if hits[-1] <= at - seconds]:
+            for name in [name for name, (hits, seconds) in self._hits.items() if not hits or hits[-1] <= at - seconds]:
                 del self._hits[name]
 
 
@@ -83,14 +84,14 @@ class RedisWindows:
         )
         self._limiter = MovingWindowRateLimiter(storage)
 
-    def hit(self, name: str, rate: Rate) -> WindowState:
+    def hit(self, name: str, rate: Rate, count: int = 1) -> WindowState:
         """See :class:`Windows`.
 
         Raises:
             StorageError: Redis does not answer.
         """
         item = RateLimitItemPerSecond(rate.amount, rate.seconds)
-        allowed = self._limiter.hit(item, name)
+        allowed = self._limiter.hit(item, name, cost=count)
         reset, remaining = self._limiter.get_window_stats(item, name)
         return WindowState(allowed, max(0, remaining), max(0.0, reset - time.time()))
 
@@ -105,14 +106,14 @@ class FallbackWindows:
         self._shared, self._local = shared, MemoryWindows()
         self._paused_until = 0.0
 
-    def hit(self, name: str, rate: Rate) -> WindowState:
+    def hit(self, name: str, rate: Rate, count: int = 1) -> WindowState:
         if time.monotonic() >= self._paused_until:
             try:
-                return self._shared.hit(name, rate)
+                return self._shared.hit(name, rate, count)
             except StorageError:
                 self._paused_until = time.monotonic() + _PAUSE_SECONDS
                 structlog.get_logger().warning("rate limits count in this process alone", seconds=_PAUSE_SECONDS)
-        return self._local.hit(name, rate)
+        return self._local.hit(name, rate, count)
 
 
 def open_windows(broker_url: str) -> Windows:

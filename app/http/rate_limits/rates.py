@@ -32,13 +32,15 @@ class RateLimits:
     failed_sign_ins: Rate
     proxies: TrustedProxies
 
-    def request(self, caller_id: str) -> Mapping[str, str]:
-        """Count a request of this caller, and return the RateLimit headers.
+    def request(self, caller_id: str, count: int = 1) -> Mapping[str, str]:
+        """Count ``count`` requests of this caller, and return the RateLimit headers.
+
+        At most, they take the rest of an empty window. So every call succeeds in some window.
 
         Raises:
             TooMany: the window is full.
         """
-        state = self.windows.hit(f"request:{caller_id}", self.requests)
+        state = self.windows.hit(f"request:{caller_id}", self.requests, min(count, max(1, self.requests.amount - 1)))
         headers = _headers(self.requests, state)
         if not state.allowed:
             raise TooMany(state, headers)

@@ -25,6 +25,9 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 class Route(APIRoute):
     """A route that refuses every input that it does not declare."""
 
+    refuses_query = True
+    """Whether query parameters that are not declared are refused."""
+
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
         model = _body_model(self)
@@ -34,7 +37,8 @@ class Route(APIRoute):
         async def handle_strictly(request: Request) -> Response:
             if (context := get_current()) is not None:
                 context.route, context.status = template, status
-            check_query(request, declared)
+            if self.refuses_query:
+                check_query(request, declared)
             return await handle(request if model is None else JsonRequest(request, model))
 
         return handle_strictly

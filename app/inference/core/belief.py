@@ -1,7 +1,8 @@
 """The belief of a release: named distributions of the model's parameters.
 
-``posterior`` is the normal posterior that the method releases, if it releases one. ``noise`` is the normal distribution
-of the error in the posterior's mean: its mean is zero, and its covariance is the release's doubt.
+A release of points may state two normal blocks. ``posterior`` is the normal posterior that the method releases, if it
+releases one. ``noise`` is the normal distribution of the error in the posterior's mean: its mean is zero, and its
+covariance is the release's doubt.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,17 +13,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.core.model import Array64
-from app.inference.core.release import Pseudocoreset
 
 NORMAL: Final = "normal"
+GAMMA: Final = "gamma"
+NORMAL_GAMMA: Final = "normal-gamma"
+NORMAL_INVERSE_WISHART: Final = "normal-inverse-wishart"
+DIRICHLET: Final = "dirichlet"
+NORMAL_ROWS: Final = "normal-rows"
+
+SHAPES: Final[Mapping[str, Mapping[str, str]]] = {
+    NORMAL: {"mean": "D", "covariance": "DD", "variance": "D"},
+    GAMMA: {"shape": "D", "rate": "D"},
+    NORMAL_GAMMA: {"mean": "D", "variance": "DD", "shape": "1", "rate": "1"},
+    NORMAL_INVERSE_WISHART: {"mean": "D", "count": "1", "degrees": "1", "scale": "DD"},
+    DIRICHLET: {"values": "V", "concentration": "DV"},
+    NORMAL_ROWS: {"values": "V", "mean": "DV", "precision": "VV", "prior_precision": "DV"},
+}
+"""Arrays by family, with their shapes: D is the number of names, V the number of values, 1 is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """One distribution: its name, its family, and its arrays by name.
 
-    A normal block has ``names`` ``(D,)`` of the parameters, ``mean`` ``(D,)``, and ``covariance`` ``(D, D)``. A
-    diagonal one has ``variance`` ``(D,)`` instead of a covariance.
+    Every block has the ``names`` ``(D,)`` of the described quantities. The other arrays depend on the family:
+
+    - ``normal``: ``mean`` ``(D,)`` and ``covariance`` ``(D, D)``, or ``variance`` ``(D,)`` if it is diagonal.
+    - ``gamma``: ``shape`` and ``rate``, each ``(D,)``.
+    - ``normal-gamma``: coefficients are normal with covariance ``variance / precision``, and the precision is gamma.
+      ``mean`` ``(D,)``, ``variance`` ``(D, D)``, ``shape`` and ``rate`` ``(1,)``.
+    - ``normal-inverse-wishart``: a mean and a covariance matrix. ``mean`` ``(D,)``, ``count`` ``(1,)``, ``degrees``
+      ``(1,)`` and ``scale`` ``(D, D)``.
+    - ``dirichlet``: one distribution over the same values for each name. ``values`` ``(V,)`` are their texts,
+      ``concentration`` is ``(D, V)``.
+    - ``normal-rows``: a matrix of D rows, which are independent and normal over the same ``values`` ``(V,)``. ``mean``
+      is ``(D, V)``. The inverse covariance of row d is ``precision`` ``(V, V)`` plus the diagonal matrix of
+      ``prior_precision[d]``, which is ``(D, V)``.
     """
 
     name: str
@@ -30,18 +56,23 @@ class Block:
     arrays: Mapping[str, NDArray[Any]]
 
 
-def make_belief(points: Pseudocoreset, names: Sequence[str]) -> tuple[Block, ...]:
-    """Make the blocks of a release whose D parameters have these ``names``; empty if it has none."""
-    blocks = []
-    if points.posterior is not None:
-        blocks.append(
-            _make_normal("posterior", points.posterior.names, points.posterior.mean, points.posterior.covariance)
-        )
-    if points.doubt is not None:
-        blocks.append(_make_normal("noise", names, np.zeros(len(names)), points.doubt))
-    return tuple(blocks)
+def has_fitting_shapes(block: Block) -> bool:
+    """Whether the family is known and all arrays have its shapes."""
+    arrays = dict(block.arrays)
+    sizes = {"D": len(arrays.pop("names")), "V": len(arrays.get("values", ())), "1": 1}
+    shapes = SHAPES.get(block.family, {})
+    return all(
+        name in shapes and array.shape == tuple(sizes[letter] for letter in shapes[name])
+        for name, array in arrays.items()
+    )
 
 
-def _make_normal(name: str, names: Sequence[str], mean: Array64, covariance: Array64) -> Block:
+def make_normal(name: str, names: Sequence[str], mean: Array64, covariance: Array64) -> Block:
+    """Make a normal block; ``covariance`` is ``(D, D)``, or ``(D,)`` if it is diagonal."""
     spread = "covariance" if covariance.ndim > 1 else "variance"
-    return Block(name, NORMAL, {"names": np.array(list(names), dtype=np.str_), "mean": mean, spread: covariance})
+    return make_block(name, NORMAL, names, {"mean": mean, spread: covariance})
+
+
+def make_block(name: str, family: str, names: Sequence[str], arrays: Mapping[str, NDArray[Any]]) -> Block:
+    """Make a block that describes ``names``."""
+    return Block(name, family, {"names": np.array(list(names), dtype=np.str_), **arrays})

@@ -3,6 +3,9 @@
 In that set the coordinates of numbers and of binary columns are in [-1, 1]; a column whose bounds coincide is 0. The
 indicators of a categorical column are shares: not negative, with a sum of at most 1. The rest is the share of the
 first category. The intercept is 1. A share between 0 and 1 is the part of a point's weight in that category.
+
+Terms have bounds too, and the columns of a spline are shares. Bounds across features are left out: a point
+may have a product that its factors do not have. So with terms the set contains the convex hull.
 """
 
 from typing import Final
@@ -24,14 +27,11 @@ def project(design: Design, u: Array64) -> Array64:
 
     Distances are Euclidean.
     """
-    inside = np.clip(u, -1, 1)
-    for feature, block in zip(design.features, design.blocks, strict=True):
-        if feature.type == "categorical" and block.start < block.stop:
-            inside[:, block] = _project_onto_simplex(u[:, block])
-        elif feature.is_constant:
-            inside[:, block] = 0
-    if design.intercept:
-        inside[:, -1] = 1
+    lower, upper = design.lower, design.upper
+    inside = np.ones_like(u) if design.intercept else np.zeros_like(u)
+    inside[:, : len(lower)] = np.clip(u[:, : len(lower)], lower, upper)
+    for block in design.shares:
+        inside[:, block] = _project_onto_simplex(u[:, block])
     return inside
 
 

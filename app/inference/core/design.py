@@ -1,18 +1,22 @@
-"""The design matrix: maps declared columns to coordinates, from declared facts alone.
+"""The design matrix: maps declared columns to coordinates, from declared facts and the request alone.
 
-Real, integer and binary columns map their bounds to -1 and 1. A categorical column becomes one indicator for each
-category except the first. The intercept, if the model has one, comes last. No number here is estimated from rows.
+Each feature has an :class:`app.inference.core.designs.encoder.Encoder`. The intercept, if the model has one, comes
+last. No number here is estimated from rows.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidRequest
+from app.inference.core.designs import Name, make_term
+from app.inference.core.designs.arithmetic import round_off_traces, scale
+from app.inference.core.designs.columns import ColumnEncoder
+from app.inference.core.designs.encoder import MAX_COLUMNS, Encoder, Term
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array32, Array64
 from app.inference.core.plan import ModelSpec
@@ -23,10 +27,9 @@ from app.inference.models.targets import Scaled, read_scaling
 from app.inference.private_zone.rowwise import zero_rows_unless
 
 RESERVED = frozenset({"weight", "y", "intercept"})
-MAX_COLUMNS = 2000
-
-_NORMAL = 1e-300
-"""Scales between this and its inverse have an inverse that is a normal number."""
+MAX_TERMS = 500
+MAX_NUMBERS = 20_000
+"""Largest count of numbers that all terms of a model state in its design."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class Design:
     takes them in the table's units.
     """
 
-    features: tuple[Column, ...]
+    encoders: tuple[Encoder, ...]
     target: Column | None
     columns: tuple[DesignColumn, ...]
     target_scale: Scaled | None = None
@@ -50,17 +53,38 @@ class Design:
     @property
     def intercept(self) -> bool:
         """Whether the last coordinate is the constant 1."""
-        return bool(self.columns) and self.columns[-1].source is None
+        return bool(self.columns) and self.columns[-1].transform["kind"] == "constant"
+
+    @property
+    def largest_square(self) -> float:
+        """The largest squared length of a design row."""
+        return sum(encoder.values.largest_square for encoder in self.encoders) + self.intercept
 
     @property
     def blocks(self) -> tuple[slice, ...]:
-        """The coordinates of each feature, in order: indicators of a categorical one, or a single coordinate."""
+        """The coordinates of each feature, in order."""
         blocks, position = list[slice](), 0
-        for column in self.features:
-            length = len(column.categories) - 1 if column.type == "categorical" else 1
+        for encoder in self.encoders:
+            length = len(encoder.columns)
             blocks.append(slice(position, position + length))
             position += length
         return tuple(blocks)
+
+    @property
+    def lower(self) -> Array64:
+        """The least value of each coordinate, ``(k,)`` without the intercept."""
+        return np.array(list(chain.from_iterable(each.values.lower for each in self.encoders)), dtype=np.float64)
+
+    @property
+    def upper(self) -> Array64:
+        """The largest value of each coordinate, ``(k,)`` without the intercept."""
+        return np.array(list(chain.from_iterable(each.values.upper for each in self.encoders)), dtype=np.float64)
+
+    @property
+    def shares(self) -> tuple[slice, ...]:
+        """The blocks whose coordinates are not negative and sum to at most 1."""
+        pairs = zip(self.encoders, self.blocks, strict=True)
+        return tuple(block for encoder, block in pairs if encoder.values.shares and block.start < block.stop)
 
     @property
     def target_bounds(self) -> tuple[float, float] | None:
@@ -89,10 +113,9 @@ class Design:
         """
         present = np.asarray(table[PRESENT]).astype(bool)
         coordinates = np.ones((self.width, len(present)), dtype=np.float32)
-        position = 0
         with np.errstate(all="ignore"):
-            for column in self.features:
-                position = _encode_column(column, table[column.name], coordinates, position, present)
+            for encoder, block in zip(self.encoders, self.blocks, strict=True):
+                encoder.encode(table, coordinates[block], present)
             np.clip(coordinates, -1, 1, out=coordinates)
             sums = np.ones(self.width, dtype=np.float32) @ coordinates
             present &= sums == sums  # noqa: PLR0124 - NaN is unequal to itself, and a sum with NaN is NaN
@@ -110,28 +133,25 @@ class Design:
             present &= (y >= 0) & (y < len(self.target.categories))
         elif self.target_bounds is not None:
             if self.target_scale is not None:
-                y = _scale(
-                    _round_off_traces(y - self.target_scale.center, self.target_scale.half), self.target_scale.half
-                )
+                half = self.target_scale.half
+                y = scale(round_off_traces(y - self.target_scale.center, half), half)
             lower, upper = self.target_bounds
-            y = _round_off_traces(np.clip(y, lower, upper), max(-lower, upper))
+            y = round_off_traces(np.clip(y, lower, upper), max(-lower, upper))
         present &= np.isfinite(y)
         return y
 
-    def sample(self, rng: np.random.Generator, n: int) -> Array64:
-        """Draw ``(n, p)`` design rows, uniform over the declared range of each column."""
-        x = np.ones((n, self.width))
-        position = 0
-        for column in self.features:
-            width = _count_coordinates(column)
-            if column.type == "categorical":
-                codes = rng.integers(0, width + 1, size=n)
-                x[:, position : position + width] = codes[:, None] == np.arange(1, width + 1)
-            elif column.type == "binary":
-                x[:, position] = rng.integers(0, 2, size=n) * 2.0 - 1.0
-            else:
-                x[:, position] = rng.uniform(-1, 1, size=n) * (_scaling(column)[2] > 0)
-            position += width
+    def sample(self, rng: np.random.Generator, n: int, deviation: float | None = None) -> Array64:
+        """Draw ``(n, p)`` design rows: columns over their declared range, and terms of these columns.
+
+        Columns are uniform. With ``deviation``, real and integer ones are normal with this standard deviation around
+        the middle of their bounds, and clipped to them.
+        """
+        x, drawn = np.ones((n, self.width)), dict[str, Array64]()
+        for encoder, block in zip(self.encoders, self.blocks, strict=True):
+            for source in encoder.sources:
+                if source.column.name not in drawn:
+                    drawn[source.column.name] = source.sample(rng, n, deviation)
+            x[:, block] = encoder.transform([drawn[source.column.name] for source in encoder.sources]).T
         return x
 
 
@@ -146,20 +166,68 @@ def build(spec: ModelSpec, facts: DeclaredFacts, family: Family) -> Design:
     target = _find_target(spec, declared, unit, family)
     if not spec.features:
         raise InvalidRequest.at("/model/features", "Name at least one feature.")
-    for index in range(len(spec.features)):
-        fault = _find_feature_fault(spec, index, declared, unit, family)
-        if fault:
-            raise InvalidRequest.at(f"/model/features/{index}", fault)
-    features = tuple(declared[name] for name in spec.features)
-    if sum(map(_count_coordinates, features)) + 1 > MAX_COLUMNS:
+    terms = [make_term(feature) for feature in spec.features]
+    _check_number(terms)
+    encoders = list[Encoder]()
+    for index, term in enumerate(terms):
+        pointer = f"/model/features/{index}"
+        for place, name in term.places:
+            fault = _find_column_fault(name, spec.target, declared, unit, family)
+            if fault:
+                raise InvalidRequest.at(pointer + place, fault)
+        encoders.append(_bind(term, declared, family, pointer))
+    _check_distinct(terms, encoders)
+    columns = [column for encoder in encoders for column in encoder.columns]
+    if len(columns) + 1 > MAX_COLUMNS:
         raise InvalidRequest.at(
             "/model/features", f"These make more than {MAX_COLUMNS} design columns; name fewer features."
         )
-    columns = [column for feature in features for column in _make_design_columns(feature)]
     if family.intercept:
         columns.append(DesignColumn("intercept", None, {"kind": "constant", "value": 1}))
     target_scale = read_scaling(target) if family.scales_target else None
-    return Design(features, target, tuple(columns), target_scale)
+    return Design(tuple(encoders), target, tuple(columns), target_scale)
+
+
+def _check_number(terms: list[Term]) -> None:
+    """Raise :class:`InvalidRequest` for too many terms, before any is bound."""
+    if sum(not isinstance(term, Name) for term in terms) > MAX_TERMS:
+        raise InvalidRequest.at("/model/features", f"Use at most {MAX_TERMS} terms.")
+    if sum(term.size for term in terms) > MAX_NUMBERS:
+        raise InvalidRequest.at(
+            "/model/features",
+            f"These terms state more than {MAX_NUMBERS} numbers; use fewer units, knots or weights.",
+        )
+
+
+def _bind(term: Term, declared: Mapping[str, Column], family: Family, pointer: str) -> Encoder:
+    """Check a term whose columns can be features, and make its encoder."""
+    names = [name for _, name in term.places]
+    for index, (place, name) in enumerate(term.places):
+        if name in names[:index]:
+            raise InvalidRequest.at(pointer + place, "This column is named twice in the term; name it once.")
+    if not family.terms and not isinstance(term, Name):
+        raise InvalidRequest.at(pointer, "This model takes names of columns only; leave out the term.")
+    sources = [ColumnEncoder(declared[name]) for name in names]
+    fault = term.find_fault(sources)
+    if fault is not None:
+        raise InvalidRequest.at(pointer + fault.pointer, fault.message)
+    return term.bind(sources)
+
+
+def _check_distinct(terms: list[Term], encoders: list[Encoder]) -> None:
+    """Raise :class:`InvalidRequest` at the first feature that repeats another one."""
+    spanned, names = set[frozenset[str]](), set[str]()
+    for index, (term, encoder) in enumerate(zip(terms, encoders, strict=True)):
+        own, pointer = {column.name for column in encoder.columns}, f"/model/features/{index}"
+        if term.spans in spanned:
+            raise InvalidRequest.at(pointer, "An earlier feature contains this one; leave one of the two out.")
+        if not names.isdisjoint(own):
+            raise InvalidRequest.at(
+                pointer, "This makes a design column of the same name as an earlier one; leave it out."
+            )
+        names |= own
+        if term.spans is not None:
+            spanned.add(term.spans)
 
 
 def _find_target(spec: ModelSpec, declared: Mapping[str, Column], unit: str | None, family: Family) -> Column | None:
@@ -177,86 +245,18 @@ def _find_target(spec: ModelSpec, declared: Mapping[str, Column], unit: str | No
     return declared[spec.target]
 
 
-def _find_feature_fault(
-    spec: ModelSpec, index: int, declared: Mapping[str, Column], unit: str | None, family: Family
+def _find_column_fault(
+    name: str, target: str | None, declared: Mapping[str, Column], unit: str | None, family: Family
 ) -> str | None:
-    name = spec.features[index]
+    """Find why a column cannot be part of a feature."""
     if name not in declared:
         return "Name a declared column."
     if name in RESERVED:
-        return "this name is reserved in releases; a column of this name cannot be a feature"
-    if name == spec.target:
-        return "the target cannot be a feature too; leave it out of the features"
+        return "This name is reserved in releases; a column of this name cannot be a feature."
+    if name == target:
+        return "The target cannot be a feature too; leave it out of the features."
     if name == unit:
         return "The column of the privacy unit cannot be modelled; name another column."
     if declared[name].type not in family.features:
-        return f"this model needs features of type {' or '.join(family.features)}"
-    return "this feature is named twice" if name in spec.features[:index] else None
-
-
-def _scaling(column: Column) -> tuple[float, float, float]:
-    """Center, scale, and the half-width of the bounds; a constant column has scale 1."""
-    if column.type == "binary":
-        return 0.5, 0.5, 0.5
-    if column.lower is None or column.upper is None:
-        raise InvalidRequest.at("/model/features", "A real or integer feature needs declared bounds.")
-    half = column.upper / 2 - column.lower / 2
-    return column.lower + half, half if half > 0 else 1.0, half
-
-
-def _count_coordinates(column: Column) -> int:
-    return len(column.categories) - 1 if column.type == "categorical" else 1
-
-
-def _make_design_columns(column: Column) -> list[DesignColumn]:
-    if column.type == "categorical":
-        return [
-            DesignColumn(f"{column.name}={value}", column.name, {"kind": "indicator", "value": value})
-            for value in column.categories[1:]
-        ]
-    center, scale, _ = _scaling(column)
-    return [DesignColumn(column.name, column.name, {"kind": "affine", "center": center, "scale": scale})]
-
-
-def _encode_column(
-    column: Column, values: NDArray[Any], out: Array32, position: int, present: NDArray[np.bool_]
-) -> int:
-    """Write ``column``'s coordinates into ``out`` ``(p, n)`` at ``position``; return the next position.
-
-    Coordinates of values outside the bounds are below -1 or above 1; the caller clamps them. NaN stays NaN.
-    ``present`` is narrowed in place by faults that ``out`` cannot represent.
-    """
-    width = _count_coordinates(column)
-    if column.type == "categorical":
-        codes = np.asarray(values)
-        present &= (codes >= 0) & (codes <= width)
-        out[position : position + width] = codes == np.arange(1, width + 1)[:, None]
-        return position + width
-    center, scale, half = _scaling(column)
-    number: Array64 = np.subtract(values, center, dtype=np.float64)
-    if half > 0:
-        out[position] = _scale(_round_off_traces(number, half), scale)
-    else:
-        present &= number == number  # noqa: PLR0124
-        out[position] = 0
-    return position + width
-
-
-def _scale(values: Array64, scale: float) -> Array64:
-    """Divide ``values`` by ``scale`` in place; a product is faster and is used if it is as accurate."""
-    if _NORMAL < scale < 1 / _NORMAL:
-        values *= 1 / scale
-    else:
-        values /= scale
-    return values
-
-
-def _round_off_traces(values: Array64, largest: float) -> Array64:
-    """Round ``values`` in place to multiples of about 2^-40 of ``largest``.
-
-    Products of the results are then never subnormal (W14).
-    """
-    step = math.ldexp(1.0, min(math.frexp(largest)[1] + 12, 1000))
-    values += step
-    values -= step
-    return values
+        return f"This model needs features of type {' or '.join(family.features)}."
+    return None

@@ -9,20 +9,26 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from app.inference.core.capabilities import Artefact, Capability
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Knob
 from app.inference.core.plan import MechanismPlan, PlanRequest
 from app.inference.core.query import Oracle
-from app.inference.core.release import Pseudocoreset
+from app.inference.core.release import Pseudocoreset, Released
 from app.inference.core.row_source import RowSource
 
 
 class Method(Protocol):
-    """A method, which plans a run with its price. If it is ``private``, it never receives rows."""
+    """A method, which plans a run with its price. If it is ``private``, it never receives rows.
+
+    ``needs`` are the capabilities of the models that it takes. ``leaves`` names the data that it releases.
+    """
 
     id: str
     description: str
     private: bool
+    needs: frozenset[Capability]
+    leaves: Artefact
 
     @property
     def parameters(self) -> tuple[Knob, ...]:
@@ -52,7 +58,7 @@ class PrivateMethod(Method, Protocol[State]):
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
         """Ask the next planned query and compute the next state from its answer."""
 
-    def finish(self, state: State) -> Pseudocoreset:
+    def finish(self, state: State) -> Released:
         """Make the release from the last state."""
 
 

@@ -1,4 +1,4 @@
-"""The protocol of models: a likelihood of design rows, its gradients, scores and information."""
+"""The protocols of models: how rows are folded, and a likelihood with its gradients, scores and information."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -61,7 +61,21 @@ class SeparateEvaluation:
         return losses
 
 
-class Model(Protocol):
+class RowModel(Protocol):
+    """The part of every model that the private zone needs: how encoded rows become folded rows."""
+
+    @property
+    def row_width(self) -> int:
+        """The number of columns of folded rows."""
+
+    def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
+        """Fold encoded rows ``(n, p)`` and targets ``(n,)`` into rows ``(n, row_width)``.
+
+        The dtype is that of ``x``. A model without a target ignores ``y``.
+        """
+
+
+class Model(RowModel, Protocol):
     """A likelihood of a design row and its target, with parameter ``theta``.
 
     A design row has p coordinates, ``theta`` has D.
@@ -87,21 +101,11 @@ class Model(Protocol):
         """
 
     @property
-    def row_width(self) -> int:
-        """The number of columns of folded rows."""
-
-    @property
     def smallest_exact(self) -> int:
         """The least number of weighted points that can represent every posterior of this model."""
 
     def parameter_names(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Name the D parameters for a design of these ``columns``."""
-
-    def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
-        """Fold design rows ``(n, p)`` and encoded targets ``(n,)`` into rows ``(n, row_width)``.
-
-        The dtype is that of ``x``. A model without a target ignores ``y``.
-        """
 
     def features(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Recover design coordinates ``(n, p)`` from folded rows, each row up to its sign."""

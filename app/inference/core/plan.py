@@ -4,37 +4,53 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.inference.core.designs import Feature, make_term
 from app.privacy.events import AtomicEvent, NonPrivateEvent, PrivacyEvent, encode
 
 
 @dataclass(frozen=True, slots=True)
 class PriorSpec:
-    """A normal prior, centred on zero, with a scale per coefficient; see :mod:`app.inference.core.priors`.
+    """A normal prior with a mean and a scale per coefficient; see :mod:`app.inference.core.priors`.
 
-    ``scales`` override ``scale`` by the name of a design column, a feature or a parameter. With
-    ``degrees_of_freedom`` the scales share one unknown factor.
+    ``scales`` override ``scale``, and ``mean`` overrides 0, by the name of a design column, a feature, a term or a
+    parameter. With ``degrees_of_freedom`` the scales share one unknown factor. All are in the design's coordinates.
     """
 
     scale: float = 1.0
     scales: Mapping[str, float] = field(default_factory=dict)
     degrees_of_freedom: float | None = None
+    mean: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """The model of a request.
+    """The model of a request. ``features`` are names of columns, and terms.
 
     Families that take them: ``noise_scale`` is the scale of the noise, in the target's units. ``degrees_of_freedom`` is
-    how heavy its tails are, and ``dispersion`` how much counts vary; None: the family's default.
+    how heavy its tails are, and ``dispersion`` how much counts vary. ``topics``, ``document_concentration`` and
+    ``topic_concentration`` belong to topic models, ``hidden_units`` to belief networks. ``noise_covariance`` is the
+    covariance of the noise of several features, by two names; it replaces ``noise_scale``. None: the family's default.
     """
 
     family: str
-    features: tuple[str, ...]
+    features: tuple[Feature, ...]
     target: str | None
     prior: PriorSpec = PriorSpec()
     noise_scale: float | None = None
     degrees_of_freedom: float | None = None
     dispersion: float | None = None
+    topics: int | None = None
+    document_concentration: float | None = None
+    topic_concentration: float | None = None
+    hidden_units: int | None = None
+    noise_covariance: Mapping[str, Mapping[str, float]] | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The declared columns that the model reads, each once: its features' columns and its target."""
+        places = (place for feature in self.features for place in make_term(feature).places)
+        names = [name for _, name in places] + ([] if self.target is None else [self.target])
+        return tuple(dict.fromkeys(names))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,22 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
+from app.inference.core.designs import feature_from_json, feature_to_json
 from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlannedQuery, PriorSpec
 from app.privacy import events
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent
 
-_LATER_SETTINGS: Final = frozenset({"degrees_of_freedom", "dispersion"})
+_LATER_SETTINGS: Final = frozenset(
+    {
+        "degrees_of_freedom",
+        "dispersion",
+        "topics",
+        "document_concentration",
+        "topic_concentration",
+        "hidden_units",
+        "noise_covariance",
+    }
+)
 
 
 def to_json(plan: MechanismPlan) -> dict[str, Any]:
@@ -48,8 +59,10 @@ def from_json(document: Mapping[str, Any]) -> MechanismPlan:
 
 
 def _model_to_json(model: ModelSpec) -> dict[str, Any]:
-    """Convert a model to plain JSON; settings that earlier versions did not have are left out if they are None."""
-    members = {**asdict(model), "features": list(model.features)}
+    """Convert a model to plain JSON; settings that earlier versions did not have are left out if they have no value."""
+    members = {**asdict(model), "features": [feature_to_json(feature) for feature in model.features]}
+    if not model.prior.mean:
+        del members["prior"]["mean"]
     return {name: value for name, value in members.items() if value is not None or name not in _LATER_SETTINGS}
 
 
@@ -60,7 +73,7 @@ def model_from_json(document: Mapping[str, Any]) -> ModelSpec:
     """
     fields = dict(document)
     prior = PriorSpec(fields.pop("prior_scale")) if "prior_scale" in fields else PriorSpec(**fields.pop("prior"))
-    return ModelSpec(**{**fields, "features": tuple(fields["features"]), "prior": prior})
+    return ModelSpec(**{**fields, "features": tuple(map(feature_from_json, fields["features"])), "prior": prior})
 
 
 def query_to_json(query: PlannedQuery) -> dict[str, Any]:

@@ -25,9 +25,12 @@ def make_problem(spec: ModelSpec, facts: DeclaredFacts) -> Problem:
     """Make model, design and prior of ``spec`` over the declared columns.
 
     Raises:
-        InvalidRequest: the model is not valid for these facts. The error points into ``/model`` of the request.
+        InvalidRequest: the model has no likelihood, or is not valid for these facts. The error points into ``/model``
+            of the request.
     """
     chosen = find_family(spec.family)
+    if chosen.bind is None:
+        raise InvalidRequest.at("/model/family", "This model has no likelihood of rows. Use the method vips.")
     chosen.check_settings(spec)
     design = build(spec, facts, chosen)
     model = chosen.bind(spec, design.width, design.target)

@@ -1,18 +1,20 @@
 """Protocols of queries and of the oracle that answers them: a method's only access to private rows."""
 
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.core.design import Design
-from app.inference.core.model import Array32, Array64, Model
+from app.inference.core.model import Array32, Array64
 
 Integers = NDArray[np.int64]
 
 
 class Query(Protocol):
     """A sum over units; each contribution is clipped and rounded to a grid of ``K`` steps.
+
+    Its ``model`` is of the capability that the query sums: :class:`app.inference.core.model.Model`, or
+    :class:`app.inference.core.statistics.Statistics`.
 
     A query is frozen: it holds arrays and bounds that follow from earlier answers. The classes are in
     :mod:`app.inference.private_zone.queries`.
@@ -24,14 +26,14 @@ class Query(Protocol):
     def length(self) -> int:
         """The number of values in an answer, as :attr:`PlannedQuery.length`."""
 
-    def check(self, model: Model, design: Design) -> None:
+    def check(self, model: Any, design: Any) -> None:
         """Check that all values are finite and of the model's shape.
 
         Raises:
             BadQuery: see :mod:`app.inference.private_zone.mechanisms`.
         """
 
-    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
+    def sum(self, model: Any, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
         """Compute the exact sum over one block of units.
 
         The sum is a vector of integers on the grid.

@@ -51,6 +51,11 @@ NO_CORRELATIONS: Final = Reason(
     "The posterior has no correlations between parameters, so its intervals may be too narrow. "
     "Use fewer features, or a method that measures correlations.",
 )
+DEPENDENT_COLUMNS: Final = Reason(
+    "dependent-columns",
+    "Some columns of the terms are nearly a combination of others, and noise hides by how much. "
+    "So intervals of their coefficients may be too narrow. Use fewer terms, more slots or a larger epsilon.",
+)
 POINTS_DIFFER: Final = Reason(
     "points-differ",
     "The posterior of the points differs from the posterior that they represent. "
@@ -66,10 +71,20 @@ BOUNDS_CUT: Final = Reason(
     "Bounds on contributions removed so much that a bias may remain which the answers do not show. "
     "Declare narrower bounds, or use more epsilon.",
 )
+BETA_CENTRE: Final = Reason(
+    "beta-centre",
+    "The centre is that of a beta-posterior, and the bias that bounds on contributions add is not stated. "
+    "Use it for predictions; for intervals, use beta 0.",
+)
 MISFIT: Final = Reason(
     "misfit",
     "The rows do not follow the model, so its intervals do not describe them. "
     "Add terms or features, or choose another family.",
+)
+WIDE_RESIDUALS: Final = Reason(
+    "wide-residuals",
+    "Targets are further from the model's predictions than the model allows. "
+    "Use negative-binomial-regression for counts, or student-t-regression for other numbers.",
 )
 UNEXPLAINED_ANSWERS: Final = Reason(
     "unexplained-answers",
@@ -86,6 +101,11 @@ SEPARABLE: Final = Reason(
     "The features may predict the target without error, so only the prior bounds some coefficients. "
     "State a prior scale that you can defend, or use fewer features.",
 )
+VARIATIONAL: Final = Reason(
+    "variational",
+    "The posterior is a variational approximation, whose intervals are too narrow. "
+    "Use its centre, or a method that states calibrated intervals.",
+)
 CATALOGUE: Final[Mapping[str, Reason]] = {
     reason.code: reason
     for reason in (
@@ -96,13 +116,17 @@ CATALOGUE: Final[Mapping[str, Reason]] = {
         NOT_CONVERGED,
         NOT_FINITE,
         NO_CORRELATIONS,
+        DEPENDENT_COLUMNS,
         POINTS_DIFFER,
         HIDDEN_ROWS,
         BOUNDS_CUT,
+        BETA_CENTRE,
         MISFIT,
+        WIDE_RESIDUALS,
         UNEXPLAINED_ANSWERS,
         RARE_OUTCOME,
         SEPARABLE,
+        VARIATIONAL,
     )
 }
 """Every reason by its code, in the order of the reference page."""

@@ -1,10 +1,13 @@
-"""The release of a method: a pseudocoreset, its design, its reliability and, if there is one, its posterior."""
+"""The release of a method: points or a belief, with their design, reliability and diagnostics."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+import numpy as np
+
+from app.inference.core.belief import Block, make_normal
 from app.inference.core.model import Array64
 from app.inference.core.reasons import CATALOGUE, Reason
 
@@ -61,11 +64,17 @@ def judge(findings: Iterable[tuple[Reason, Grade]]) -> Reliability:
 
 @dataclass(frozen=True, slots=True)
 class DesignColumn:
-    """The source and transform of one design column (the public ``design`` of a release)."""
+    """The source and transform of one design column (the public ``design`` of a release).
+
+    A column of a term has the term's name in ``term``. If the term reads several declared columns, they are
+    ``sources``, and ``source`` is None.
+    """
 
     name: str
     source: str | None
-    transform: Mapping[str, Any]  # {"kind": "affine"|"indicator"|"constant", ...}
+    transform: Mapping[str, Any]  # {"kind": "affine"|"indicator"|"constant"|"product"|"legendre"|..., ...}
+    term: str | None = None
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +115,36 @@ class Pseudocoreset:
     posterior: Posterior | None = None
     doubt: Array64 | None = None  # (D, D)
     reliability: Reliability | None = None
+    further: tuple[Block, ...] = ()  # other distributions
 
     def __post_init__(self) -> None:
         """Check that a calibrated release states its doubt."""
         if self.reliability is not None and self.reliability.is_calibrated and self.doubt is None:
             raise ValueError("a calibrated release must state its doubt")
+
+    def make_blocks(self, names: Sequence[str]) -> tuple[Block, ...]:
+        """Make the belief of the D parameters ``names``; empty if the release states none."""
+        blocks = list(self.further)
+        if self.posterior is not None:
+            posterior = self.posterior
+            blocks.insert(0, make_normal("posterior", posterior.names, posterior.mean, posterior.covariance))
+        if self.doubt is not None:
+            blocks.append(make_normal("noise", names, np.zeros(len(names)), self.doubt))
+        return tuple(blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefRelease:
+    """A belief without points: the distributions of a model's parameters, as ``blocks``.
+
+    ``design`` states how each column is made. ``reliability`` and ``diagnostics`` are as in a :class:`Pseudocoreset`.
+    """
+
+    design: tuple[DesignColumn, ...]
+    blocks: tuple[Block, ...]
+    reliability: Reliability
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+
+
+Released = Pseudocoreset | BeliefRelease
+"""The release of a run."""

@@ -19,6 +19,7 @@ from app.inference.fitting.regions import Box, Region, read_region
 from app.inference.fitting.starts import find_starts
 from app.inference.fitting.target import make_target
 from app.inference.models.gaussian import GaussianMean
+from app.inference.models.robust import strip_beta
 
 REACH = 30.0
 """Largest coordinate of a design row during descent, unless a starting point has a larger one."""
@@ -78,7 +79,7 @@ def fit_points(  # noqa: PLR0917  (a model, its design and prior, a Gaussian, a 
     points approximate a posterior near it.
 
     Args:
-        model: of the posterior.
+        model: of the posterior; a beta-likelihood is left out, because points are used with the model itself.
         design: gives the declared bounds.
         prior: on the D parameters.
         mean: of the target, ``(D,)``.
@@ -89,7 +90,8 @@ def fit_points(  # noqa: PLR0917  (a model, its design and prior, a Gaussian, a 
         total: the number of units, if known. The sum of weights is then at most ten times this number,
             except for :class:`GaussianMean`.
     """
-    target = make_target(mean, precision, prior.precision(np.zeros(len(mean))))
+    model = strip_beta(model)
+    target = make_target(mean, precision, prior.mean, prior.precision(prior.mean))
     if isinstance(model, GaussianMean):
         points = fit_gaussian_mean(model, prior, target, size)
         if within_bounds:

@@ -1,7 +1,8 @@
 """Closed-form points of the Gaussian-mean model: all points are equal.
 
-Their information is ``t I`` for any location. At ``x``, the score ``t (x - mean)`` cancels the prior's gradient
-exactly. The scalar ``t`` minimises the divergence of the precision ``P0 + t I`` from the target's.
+Their information is ``t B`` for any location. B is the identity, or for correlated noise in proportion to its
+precision. At ``x``, the score ``t B (x - mean)`` cancels the prior's gradient exactly. The scalar ``t`` minimises the
+divergence of the precision ``P0 + t B`` from the target's.
 """
 
 import numpy as np
@@ -24,11 +25,11 @@ def fit_gaussian_mean(model: GaussianMean, prior: Prior, target: Target, size: i
         target: the Gaussian to approximate, over D parameters.
         size: the number M of points.
     """
-    prior_precision = prior.precision(target.mean)
+    prior_precision, base = prior.precision(target.mean), model.precision * model.noise**2
     trace = float(np.mean(np.diag(target.precision)))
 
     def loss(log_information: float) -> float:
-        precision = prior_precision + np.exp(log_information) * np.eye(len(target.mean))
+        precision = prior_precision + np.exp(log_information) * base
         return float(np.trace(np.linalg.solve(precision, target.precision)) + np.linalg.slogdet(precision)[1])
 
     start = np.log(max(trace, np.finfo(np.float64).tiny))
@@ -36,5 +37,5 @@ def fit_gaussian_mean(model: GaussianMean, prior: Prior, target: Target, size: i
         loss, bounds=(start - _SPAN, start + _SPAN), method="bounded", options={"xatol": 1e-12}
     )
     information = float(np.exp(minimum.x))
-    u = np.tile(target.mean - prior.gradient(target.mean) / information, (size, 1))
+    u = np.tile(target.mean - np.linalg.solve(base, prior.gradient(target.mean)) / information, (size, 1))
     return Points(u, np.zeros(size), np.full(size, information * model.noise**2 / size))

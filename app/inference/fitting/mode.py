@@ -1,4 +1,4 @@
-"""The divergence of weighted points' posterior from the target, at the posterior's exact mode."""
+"""The mode of weighted points' posterior, and its divergence from a target."""
 
 import numpy as np
 
@@ -9,7 +9,9 @@ from app.inference.fitting.target import Target, compute_divergence, compute_inv
 from app.inference.post.laplace import LaplaceDiverged, fit_laplace
 
 _TOLERANCE = 1e-22
-_LEFT = 1e-6
+"""Squared Newton decrement at which the search ends: twice the distance to the mode in nats."""
+_REMAINING_NATS = 1e-6
+"""Nats that a further Newton step may gain at a point that counts as the mode."""
 
 
 def find_mode(
@@ -27,13 +29,14 @@ def find_mode(
 
 
 def compute_distance(model: Model, points: Points, prior: Prior, target: Target) -> float:
-    """Compute ``KL(Laplace(u, w) || target)`` in nats.
+    """Compute the KL divergence, in nats, from the posterior of the points to ``target``.
 
-    The Laplace approximation has the exact information at the mode, without a ridge. The divergence is infinite if no
-    mode is found from the target's mean or from the prior's, or if the precision is ill-conditioned.
+    The posterior is its Laplace approximation, with the exact information at the mode: nothing is added to its
+    diagonal. The search starts at the target's mean, and then at the prior's. The divergence is infinite if neither
+    start leads to a mode, or if the information there is ill-conditioned.
     """
     rows = model.fold(points.u, points.y)
-    for start in (target.mean, np.zeros_like(target.mean)):
+    for start in (target.mean, prior.mean):
         mode = find_mode(model, points, prior, start)
         if mode is None:
             continue
@@ -50,5 +53,5 @@ def compute_distance(model: Model, points: Points, prior: Prior, target: Target)
 
 
 def _is_stationary(root: Array64, gradient: Array64) -> bool:
-    """Whether a Newton step would gain less than ``_LEFT`` nats."""
-    return float(np.sum(np.square(root @ gradient))) < 2 * _LEFT
+    """Whether a Newton step would gain less than ``_REMAINING_NATS``."""
+    return float(np.sum(np.square(root @ gradient))) < 2 * _REMAINING_NATS

@@ -57,30 +57,31 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredBounds:
-    """The declared bounds: numbers from -1 to 1, and shares of categories.
+    """The declared bounds: intervals of numbers, and shares of categories.
 
-    It is the set of :mod:`app.inference.core.bounds`. ``blocks`` has the indices of shares, one slice for each
-    categorical column; ``constants`` has the indices of numbers with a single value. The coordinates of shares are
-    log-odds to the first category, which has no indicator.
+    It is the set of :mod:`app.inference.core.bounds`. ``lower`` and ``upper`` ``(p - 1,)`` bound numbers. ``blocks``
+    has the indices of shares, one slice for each categorical column or spline. The coordinates of shares are log-odds
+    to the first category or B-spline, which has no column.
     """
 
     width: int
     blocks: tuple[slice, ...]
-    constants: tuple[int, ...] = ()
+    lower: Array64
+    upper: Array64
 
     @property
     def bounds(self) -> Sequence[tuple[float, float]]:
-        """From -1 to 1 for numbers, and a wide range of log-odds for shares."""
-        return [(-float(most), float(most)) for most in self._box()]
+        """The bounds of numbers, and a wide range of log-odds for shares."""
+        return [(float(least), float(most)) for least, most in zip(*self._box(), strict=True)]
 
     def coordinates(self, u: Array64) -> Array64:
         """Clamp numbers, and convert shares to log-odds; shares become positive with a sum below 1."""
-        coordinates, box = u[:, :-1].copy(), self._box()
+        coordinates = u[:, :-1].copy()
         for block in self.blocks:
             shares = np.maximum(u[:, block], _LEAST_SHARE)
             rest = np.maximum(1 - shares.sum(axis=1, keepdims=True), _LEAST_SHARE)
             coordinates[:, block] = np.log(shares / rest)
-        return np.clip(coordinates, -box, box)
+        return np.clip(coordinates, *self._box())
 
     def rows(self, coordinates: Array64) -> Array64:
         """Convert log-odds to shares, and append an intercept of 1."""
@@ -97,21 +98,16 @@ class DeclaredBounds:
             gradient[:, block] = shares * (gradient[:, block] - np.vecdot(shares, gradient[:, block])[:, None])
         return gradient
 
-    def _box(self) -> Array64:
-        box = np.ones(self.width - 1)
+    def _box(self) -> tuple[Array64, Array64]:
+        lower, upper = self.lower.copy(), self.upper.copy()
         for block in self.blocks:
-            box[block] = _MOST_LOG_ODDS
-        box[list(self.constants)] = 0.0
-        return box
+            lower[block], upper[block] = -_MOST_LOG_ODDS, _MOST_LOG_ODDS
+        return lower, upper
 
 
 def read_region(design: Design) -> DeclaredBounds:
     """Make the declared region of a design with an intercept."""
-    each = list(zip(design.features, design.blocks, strict=True))
-    indicators = tuple(block for feature, block in each if feature.type == "categorical" and block.start < block.stop)
-    return DeclaredBounds(
-        design.width, indicators, tuple(block.start for feature, block in each if feature.is_constant)
-    )
+    return DeclaredBounds(design.width, design.shares, design.lower, design.upper)
 
 
 def _compute_shares(log_odds: Array64) -> Array64:

@@ -27,13 +27,13 @@ class Target:
     precision: Array64
 
 
-def make_target(mean: Array64, precision: Array64, prior_precision: Array64) -> Target:
+def make_target(mean: Array64, precision: Array64, prior_mean: Array64, prior_precision: Array64) -> Target:
     """Make a valid target: the given one if it is a Gaussian, else one near it.
 
-    Numbers that are not finite become the prior's (mean 0). For a precision that is not positive definite, the
+    Numbers that are not finite become the prior's. For a precision that is not positive definite, the
     positive semi-definite part of its difference from the prior's ``(D, D)`` precision is added to the latter.
     """
-    mean = np.where(np.isfinite(mean), np.clip(mean, -LARGEST_MEAN, LARGEST_MEAN), 0.0)
+    mean = np.where(np.isfinite(mean), np.clip(mean, -LARGEST_MEAN, LARGEST_MEAN), prior_mean)
     if not np.all(np.isfinite(precision)):
         return Target(mean, prior_precision)
     precision = np.clip(precision, -LARGEST_PRECISION, LARGEST_PRECISION)

@@ -133,9 +133,13 @@ def shorten_plan(plan: MechanismPlan, model: Model) -> MechanismPlan:
 
     Its size is at most the least exact size of ``model``.
     """
+    return replace(shorten_queries(plan), size=min(plan.size, model.smallest_exact))
+
+
+def shorten_queries(plan: MechanismPlan) -> MechanismPlan:
+    """Shorten ``plan`` to each query at most twice."""
     queries = tuple(replace(query, count=min(query.count, 2)) for query in plan.queries)
-    steps = sum(query.count for query in queries)
-    return replace(plan, queries=queries, steps=steps, size=min(plan.size, model.smallest_exact))
+    return replace(plan, queries=queries, steps=sum(query.count for query in queries))
 
 
 def warn_of_size(size: int, model: Model) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from app.errors import MethodNotAllowedOnPrivateData
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Parameter
 from app.inference.core.method import Method
-from app.inference.core.model import Array64
+from app.inference.core.model import Array64, Model
 from app.inference.core.plan import MechanismPlan, PlanRequest
 from app.inference.core.problems import Problem, make_problem
 from app.inference.core.release import Pseudocoreset
@@ -80,13 +80,20 @@ def draw_rows(rng: np.random.Generator, table: PublicTable, size: int) -> tuple[
 
 
 def release(
-    problem: Problem, table: PublicTable, points: Points, size: int, diagnostics: Mapping[str, Any]
+    problem: Problem,
+    table: PublicTable,
+    points: Points,
+    size: int,
+    diagnostics: Mapping[str, Any],
+    *,
+    of_table: Model | None = None,
 ) -> Pseudocoreset:
     """Release ``points``, followed by null points of weight zero up to ``size``.
 
-    The doubt is zero, because the mean has no noise. The reliability compares the points with the whole table.
+    The doubt is zero, because the mean has no noise. The reliability compares the points with the whole table, whose
+    posterior may be that of another model ``of_table``.
     """
-    comparison = compare_with_table(problem, table, points)
+    comparison = compare_with_table(problem, table, points, of_table)
     reliability = judge_comparison(comparison)
     spare = size - len(points.weights)
     u = np.pad(points.u, ((0, spare), (0, 0)))
@@ -103,8 +110,10 @@ def release(
     )
 
 
-def release_rows(problem: Problem, table: PublicTable, selection: Selection, size: int) -> Pseudocoreset:
+def release_rows(
+    problem: Problem, table: PublicTable, selection: Selection, size: int, *, of_table: Model | None = None
+) -> Pseudocoreset:
     """Release the selected rows with their weights, as :func:`release`."""
     x, y = table.read(selection.indices)
     points = Points(x.astype(np.float64), y, selection.weights)
-    return release(problem, table, points, size, {"rows": len(selection.indices)})
+    return release(problem, table, points, size, {"rows": len(selection.indices)}, of_table=of_table)

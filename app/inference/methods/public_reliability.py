@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from app.inference.core import reasons
-from app.inference.core.model import Array64
+from app.inference.core.model import Array64, Model
 from app.inference.core.problems import Problem
 from app.inference.core.release import CALIBRATED, Grade, Reliability, judge
 from app.inference.fitting.mode import compute_distance, find_mode
@@ -43,22 +43,28 @@ _NO_MODE: Final = Comparison(np.inf, np.inf, 0.0)
 
 
 @np.errstate(all="ignore")
-def compare_with_table(problem: Problem, table: PublicTable, points: Points) -> Comparison:
-    """Compare the posteriors; infinite if one of them has no mode, or if a Newton step does not connect them."""
+def compare_with_table(
+    problem: Problem, table: PublicTable, points: Points, of_table: Model | None = None
+) -> Comparison:
+    """Compare the posteriors; infinite if one of them has no mode, or if a Newton step does not connect them.
+
+    The table's posterior may be that of another model ``of_table`` of the same design and parameter.
+    """
     model, prior = problem.model, problem.prior
     weighted = WeightedPoints(points.u, points.y, points.weights)
-    mode = find_mode(model, weighted, prior, np.zeros(model.dimension))
+    mode = find_mode(model, weighted, prior, prior.mean)
     if mode is None:
         return _NO_MODE
-    gradient, information = _expand(problem, table, mode)
+    gradient, information = _expand(problem._replace(model=of_table or model), table, mode)
     root = compute_inverse_root(information)
     if root is None:
         return _NO_MODE
     exact = Target(mode + root.T @ (root @ gradient), information)
+    learned = exact.mean - prior.mean
     return Comparison(
         kl=compute_distance(model, weighted, prior, exact),
         shift=0.5 * float(np.sum(np.square(root @ gradient))),
-        learned=0.5 * float(exact.mean @ information @ exact.mean),
+        learned=0.5 * float(learned @ information @ learned),
     )
 
 

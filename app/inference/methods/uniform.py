@@ -5,6 +5,7 @@ It is not private and for public tables only.
 
 import numpy as np
 
+from app.inference.core.capabilities import Artefact, Capability
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Knob
 from app.inference.core.plan import MechanismPlan, PlanRequest
@@ -20,6 +21,8 @@ class Uniform:
     id = "uniform"
     description = "Uniform random subsample of the rows, with equal weights. Not private."
     private = False
+    needs = frozenset({Capability.POTENTIALS})
+    leaves = Artefact.POINTS
     parameters: tuple[Knob, ...] = ()
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:

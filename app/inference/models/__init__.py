@@ -6,6 +6,7 @@ To add one, write a module in this package, and add its family to ``_FAMILIES``.
 from app.errors import InvalidRequest
 from app.inference.models import gaussian, linear, logistic, multinomial, negative_binomial, poisson, probit, student_t
 from app.inference.models.definition import Family
+from app.inference.models.without_likelihood import GAUSSIAN, LATENT_DIRICHLET, SIGMOID_BELIEF
 
 _FAMILIES: dict[str, Family] = {
     each.name: each
@@ -18,6 +19,9 @@ _FAMILIES: dict[str, Family] = {
         negative_binomial.FAMILY,
         multinomial.FAMILY,
         gaussian.FAMILY,
+        GAUSSIAN,
+        LATENT_DIRICHLET,
+        SIGMOID_BELIEF,
     )
 }
 

@@ -1,9 +1,9 @@
-"""Conditionally unbiased bounded scores: the common last step of all models.
+"""Bounds on scores that leave them conditionally unbiased, for all models.
 
 A score ``r v`` with residual ``r`` and direction ``v = W x`` is bounded by a weight that depends on the design row
 alone. Let ``|r| <= b(x)`` for every target and ``E[r | x] = 0`` under the model. Then ``min(1, C / (b ||v||)) r v`` has
-norm at most C and conditional mean zero (Kuensch, Stefanski & Carroll, *JASA* 84, 1989). Unbounded residuals are
-clipped first, and their remaining mean is subtracted.
+norm at most C and conditional mean zero (Kuensch, Stefanski & Carroll, *JASA* 84, 1989). Residuals without a bound are
+clipped first, and the mean of the clipped residual is subtracted.
 
 All functions here are in the row zone: total, without warnings; a row that is not finite gives zero.
 """
@@ -21,9 +21,10 @@ SHRINK: Final = np.float32(1 - 2.0**-12)
 """Margin for single precision, so that a norm bounded by C is not above C after rounding."""
 
 ACTIVATION: Final = 40.0
-"""Activations are clipped to this in scores, so that exponentials and products of two are normal numbers."""
+"""Linear predictors are clipped to this in scores. Then no exponential, and no product of two, is subnormal."""
 
 _LEAST_CUT, _MOST_CUT = 1.0, 10.0
+"""Range of the cut of a normal residual in quadratic scores, in standard deviations."""
 
 
 def compute_norms(directions: Array32) -> Array32:
@@ -45,8 +46,8 @@ def bound_scores(directions: Array32, residual: Array32, bound: Array32, clip: f
 def bound_symmetric_scores(directions: Array32, residual: Array32, clip: float) -> Array32:
     """Compute ``v`` times the residual clipped to ``+-C / ||v||``, in place.
 
-    It is unbiased for residuals, or directions, that are symmetric about zero. ``directions`` ``v`` are ``(n, D)``,
-    ``residual`` is ``(n,)``.
+    The result is unbiased if residuals, or directions, are distributed symmetrically about zero. ``directions`` ``v``
+    are ``(n, D)``, ``residual`` is ``(n,)``.
     """
     norm = compute_norms(directions)
     limit = np.float32(clip) * SHRINK / norm
@@ -59,9 +60,9 @@ def bound_quadratic_scores(
     """Bound scores that are quadratic in a normal residual, in place.
 
     Computes ``w (e v + (e^2 - E[e^2]) m k)`` with the clipped residual ``e``. ``directions`` ``v`` ``(n, D)`` multiply
-    the residual, ``constant`` ``k`` ``(D,)`` its square. ``presence`` ``m`` ``(n,)`` is 1, or 0 in a null row. The
-    residual is clipped to ``+-c`` with ``c ||v|| + c^2 ||k|| = C``, c from 1 to 10. The weight w reduces the norm to C
-    if it is still larger.
+    the residual, and ``constant`` ``k`` ``(D,)`` its square. ``presence`` ``m`` ``(n,)`` is 1, or 0 in a null row. The
+    residual is clipped to ``+-c``, where c solves ``c ||v|| + c^2 ||k|| = C``, within 1 to 10. If the norm is still
+    larger than C, the weight w reduces it to C.
     """
     norm, square, most = compute_norms(directions), compute_norms(constant[None, :])[0], np.float32(clip)
     cut = 2 * most / (norm + np.sqrt(np.square(norm) + 4 * square * most))
@@ -82,7 +83,7 @@ def add_scores(  # noqa: PLR0917  (two factors and two vectors)
     """Compute ``factor v + own m k`` in place; a term is zero where it or ``size`` is not finite.
 
     ``directions`` ``v`` are ``(n, D)``, ``constant`` ``k`` is ``(D,)``, all others ``(n,)``. ``presence`` ``m`` is
-    clipped to 0 and 1. ``size`` is the size of the inputs.
+    clipped to 0 and 1. ``size`` measures the inputs, and serves only to detect inputs that are not finite.
     """
     _scale(directions, factor, size)
     own = own * np.clip(presence, 0, 1)
@@ -92,7 +93,7 @@ def add_scores(  # noqa: PLR0917  (two factors and two vectors)
 
 
 def _scale(directions: Array32, factor: Array32, size: Array32) -> Array32:
-    """Compute ``factor v`` in place; zero where that or ``size``, the size of the inputs, is not finite."""
+    """Compute ``factor v`` in place; zero where ``factor`` or ``size`` is not finite."""
     directions *= factor[:, None]
     zero_rows_unless(directions, np.isfinite(factor * size))
     return directions

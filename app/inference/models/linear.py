@@ -28,8 +28,8 @@ class LinearRegression(LocationScale):
     @np.errstate(all="ignore")
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Compute ``-(y - x'beta)^2 / (2 sigma^2) - m rho``, shape ``(n, S)``."""
-        rho, sigma = self._noise(draws)
-        values = self._residuals(rows, draws, out)
+        rho, sigma = self.noise_at(draws)
+        values = self.compute_errors(rows, draws, out)
         values /= sigma
         np.square(values, out=values)
         values *= -0.5
@@ -44,8 +44,8 @@ class LinearRegression(LocationScale):
 
         They are the sums over s of ``cotangent_s (y - u'beta_s) / sigma_s^2``, times ``beta_s`` and times -1.
         """
-        rho, sigma = self._noise(draws)
-        scaled_residuals = self._residuals(self.fold(u, y), draws, None) * (cotangent / sigma**2)
+        rho, sigma = self.noise_at(draws)
+        scaled_residuals = self.compute_errors(self.fold(u, y), draws, None) * (cotangent / sigma**2)
         by_point = scaled_residuals @ draws[:, : self.width]
         by_point[:, -1] -= cotangent @ rho
         return by_point, -scaled_residuals.sum(axis=1)
@@ -53,7 +53,7 @@ class LinearRegression(LocationScale):
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
         """Expand ``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
         x, beta = rows[:, : self.width], theta[: self.width]
-        rho, sigma = self._noise(theta)
+        rho, sigma = self.noise_at(theta)
         e = (rows[:, -1] - x @ beta) / sigma
         value, gradient = -0.5 * weights @ np.square(e), x.T @ (weights * e) / sigma
         information = x.T @ (x * weights[:, None]) / sigma**2
@@ -93,7 +93,7 @@ class LinearRegression(LocationScale):
 
     def largest_residual(self, theta: Array64) -> float:
         """Compute the range of the target, 2 in the design, in units of ``sigma``."""
-        return float(2 / np.maximum(self._noise(theta)[1], 1e-30))
+        return float(2 / np.maximum(self.noise_at(theta)[1], 1e-30))
 
     @np.errstate(all="ignore")
     def cut_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float, cut: float) -> Array32:
@@ -112,7 +112,7 @@ class LinearRegression(LocationScale):
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
         """Draw normal targets, shape ``(n,)``."""
-        return np.asarray(x @ theta[: self.width] + self._noise(theta)[1] * rng.standard_normal(len(x)))
+        return np.asarray(x @ theta[: self.width] + self.noise_at(theta)[1] * rng.standard_normal(len(x)))
 
 
 @dataclass(frozen=True, slots=True)

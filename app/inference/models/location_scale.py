@@ -45,16 +45,16 @@ class LocationScale(OnePredictor):
         """Drop the target."""
         return rows[:, : self.width]
 
-    def _noise(self, theta: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def noise_at(self, theta: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Read ``rho`` and ``sigma`` from parameters ``(..., D)``; ``rho`` is zero for known noise."""
         rho = np.zeros_like(theta[..., 0])
         return rho, np.full_like(rho, self.noise)
 
     def scale(self, theta: Array64) -> float:
         """Read ``sigma`` from a parameter ``(D,)``."""
-        return float(self._noise(theta)[1])
+        return float(self.noise_at(theta)[1])
 
-    def _residuals(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
+    def compute_errors(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
         """Compute ``y - x'beta``, shape ``(n, S)``."""
         ones = np.ones((len(draws), 1), dtype=draws.dtype)
         return np.matmul(rows, np.concatenate((-draws[:, : self.width], ones), axis=1).T, out=out)
@@ -62,8 +62,8 @@ class LocationScale(OnePredictor):
     def _standardise(self, rows: Array32, theta: Array64) -> tuple[Array32, np.float32]:
         """Compute standardised residuals ``e`` ``(n,)`` and ``sigma``."""
         single = theta.astype(np.float32)
-        sigma = self._noise(single)[1]
-        e: Array32 = self._residuals(rows, single[None, :], None)[:, 0] / sigma
+        sigma = self.noise_at(single)[1]
+        e: Array32 = self.compute_errors(rows, single[None, :], None)[:, 0] / sigma
         return e, np.float32(sigma)
 
     def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
@@ -88,7 +88,7 @@ class UnknownScale(LocationScale):
         """The columns' names, and ``log_noise_scale``."""
         return (*columns, LOG_NOISE_SCALE)
 
-    def _noise(self, theta: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def noise_at(self, theta: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         most = _MOST_LOG[theta.dtype.type]
         rho = np.clip(theta[..., -1], -most, most)
         return rho, np.exp(rho) * theta.dtype.type(self.noise)

@@ -92,7 +92,10 @@ class NegativeBinomialRegression(Counts):
 
     @np.errstate(all="ignore")
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
-        """Bound residuals to ``+-C / ||W x||`` by Stein's identity, and weight."""
+        """Bound scores by weights.
+
+        Residuals are bounded first, to about ``+-C / ||W x||``, by Stein's identity. The weights use their exact bound.
+        """
         mean = self._rates(rows, theta).astype(np.float64)
         directions = (transform.astype(np.float32) @ self.features(rows).T).T
         cut = np.float32(clip) * SHRINK / compute_norms(directions)

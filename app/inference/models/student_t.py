@@ -42,8 +42,8 @@ class StudentTRegression(LocationScale):
     @np.errstate(all="ignore")
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Compute the log-likelihood ``f`` of the module's docstring, shape ``(n, S)``."""
-        rho, sigma = self._noise(draws)
-        values = self._residuals(rows, draws, out)
+        rho, sigma = self.noise_at(draws)
+        values = self.compute_errors(rows, draws, out)
         values /= sigma
         np.square(values, out=values)
         values *= 1 / self.degrees_of_freedom
@@ -76,8 +76,8 @@ class StudentTRegression(LocationScale):
 
         They are the sums over s of ``cotangent_s r_s / sigma_s``, times ``beta_s`` and times -1.
         """
-        rho, sigma = self._noise(draws)
-        slopes = self._slope(self._residuals(self.fold(u, y), draws, None) / sigma) * (cotangent / sigma)
+        rho, sigma = self.noise_at(draws)
+        slopes = self._slope(self.compute_errors(self.fold(u, y), draws, None) / sigma) * (cotangent / sigma)
         by_point = slopes @ draws[:, : self.width]
         by_point[:, -1] -= cotangent @ rho
         return by_point, -slopes.sum(axis=1)
@@ -88,7 +88,7 @@ class StudentTRegression(LocationScale):
         The information may be indefinite away from a mode; ``scoring`` never is.
         """
         nu, x = self.degrees_of_freedom, rows[:, : self.width]
-        rho, sigma = self._noise(theta)
+        rho, sigma = self.noise_at(theta)
         e = (rows[:, -1] - x @ theta[: self.width]) / sigma
         share = self._share(e)
         pull = weights * share * ((nu + 1) / nu)
@@ -133,7 +133,7 @@ class StudentTRegression(LocationScale):
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
         """Draw targets with Student-t noise, shape ``(n,)``."""
-        noise = self._noise(theta)[1] * rng.standard_t(self.degrees_of_freedom, len(x))
+        noise = self.noise_at(theta)[1] * rng.standard_t(self.degrees_of_freedom, len(x))
         return np.asarray(x @ theta[: self.width] + noise)
 
 

@@ -10,10 +10,10 @@ from collections import deque
 
 import numpy as np
 
+from app.inference.conjugate import make_run_problem
 from app.inference.core.facts import DeclaredFacts
-from app.inference.core.model import Array64, Model
+from app.inference.core.model import Array64, RowModel
 from app.inference.core.plan import MechanismPlan
-from app.inference.core.problems import make_problem
 from app.inference.core.query import Query
 from app.inference.core.row_source import RowSource
 from app.inference.private_zone.mechanisms import BadQuery, NoiseSource
@@ -41,7 +41,7 @@ class ClippedGaussianOracle:
 
     def __init__(
         self,
-        model: Model,
+        model: RowModel,
         plan: MechanismPlan,
         facts: DeclaredFacts,
         source: RowSource,
@@ -71,7 +71,7 @@ class ClippedGaussianOracle:
         self.__executed: list[tuple[AtomicEvent, int]] = []
         rates = [(event.sampling_rate, count) for event, count in flatten(plan.events)]
         self.__model, self.__noise = model, noise
-        self.__design = make_problem(plan.model, facts).design
+        self.__design = make_run_problem(plan, facts).design
         self.__rows = choose_rows(model, self.__design, source, sampling, rates, summation=summation)
 
     @property

@@ -12,12 +12,12 @@ from contextlib import closing
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.core.design import Design
 from app.inference.core.facts import DeclaredFacts
-from app.inference.core.model import Array32, Array64, Model
+from app.inference.core.model import Array32, Array64, RowModel
 from app.inference.core.plan import MechanismPlan
 from app.inference.core.query import Integers, Query
 from app.inference.core.row_source import RowSource
+from app.inference.core.statistics import RowEncoder
 from app.inference.private_zone.queries.blocks import MOST_ROWS, compute_power_of_two
 from app.inference.private_zone.read_ahead import read_ahead
 from app.privacy.events import flatten
@@ -69,7 +69,7 @@ def cut_units(units: int, rows_per_unit: int, parts: int) -> list[int]:
     return [min(units, chunk * (chunks * part // count)) for part in range(count)] + [units]
 
 
-def compute_partial_sum(query: Query, model: Model, design: Design, source: RowSource, slots: Slots) -> Integers:
+def compute_partial_sum(query: Query, model: RowModel, design: RowEncoder, source: RowSource, slots: Slots) -> Integers:
     """Compute the exact sum of ``query`` over the units at ``slots``, in bounded memory.
 
     While one chunk is folded and summed, the next one is read, decrypted and encoded. Both take about the same time,
@@ -94,7 +94,7 @@ def compute_partial_sum(query: Query, model: Model, design: Design, source: RowS
     return total
 
 
-def gather(model: Model, design: Design, source: RowSource, slots: Slots) -> tuple[Array32, NDArray[np.bool_]]:
+def gather(model: RowModel, design: RowEncoder, source: RowSource, slots: Slots) -> tuple[Array32, NDArray[np.bool_]]:
     """Read and fold all units at ``slots``, chunk by chunk, into one array; returns as :func:`fold`."""
     each, chunk = source.rows_per_slot, compute_chunk_units(source.rows_per_slot, model.row_width)
     rows = np.empty((len(slots) * each, model.row_width), dtype=np.float32)
@@ -106,7 +106,7 @@ def gather(model: Model, design: Design, source: RowSource, slots: Slots) -> tup
     return rows, present
 
 
-def fold(model: Model, design: Design, source: RowSource, slots: Slots) -> tuple[Array32, NDArray[np.bool_]]:
+def fold(model: RowModel, design: RowEncoder, source: RowSource, slots: Slots) -> tuple[Array32, NDArray[np.bool_]]:
     """Read and fold the rows of the units at ``slots``. Row zone.
 
     Returns:
@@ -116,7 +116,7 @@ def fold(model: Model, design: Design, source: RowSource, slots: Slots) -> tuple
     return _fold_row_major(model, x, y), present
 
 
-def _encode(design: Design, source: RowSource, slots: Slots) -> tuple[Array32, Array64, NDArray[np.bool_]]:
+def _encode(design: RowEncoder, source: RowSource, slots: Slots) -> tuple[Array32, Array64, NDArray[np.bool_]]:
     """Read design rows, targets and presence of the units at ``slots``."""
     indices = np.arange(slots.start, slots.stop) if isinstance(slots, range) else slots.astype(np.int64, copy=False)
     return design.encode(source.gather(indices))
@@ -133,7 +133,7 @@ def _raise_trim_threshold() -> None:
     np.empty(_LARGEST_LEARNT, dtype=np.uint8)
 
 
-def _fold_row_major(model: Model, x: Array32, y: Array64) -> Array32:
+def _fold_row_major(model: RowModel, x: Array32, y: Array64) -> Array32:
     """Fold rows into a row-major array, in pieces that fit the cache."""
     folded = np.empty((len(x), model.row_width), dtype=np.float32)
     with np.errstate(all="ignore"):

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.core.design import Design
-from app.inference.core.model import Model
+from app.inference.core.model import RowModel
 from app.inference.core.query import Integers, Query
 from app.inference.core.row_source import RowSource
+from app.inference.core.statistics import RowEncoder
 from app.inference.private_zone.partition import Slots, Summation, compute_chunk_units, compute_partial_sum, gather
 from app.inference.private_zone.sampling import Subsamples, compute_expected_coverage, draw_poisson_pieces
 
@@ -29,7 +29,7 @@ class HeldRows:
     """The rows of all subsamples, gathered in one pass and held in memory."""
 
     def __init__(
-        self, model: Model, design: Design, source: RowSource, sampling: np.random.Generator, rates: Rates
+        self, model: RowModel, design: RowEncoder, source: RowSource, sampling: np.random.Generator, rates: Rates
     ) -> None:
         """Draw all subsamples, then gather their rows."""
         self._model, self._each = model, source.rows_per_slot
@@ -70,8 +70,8 @@ class StreamedRows:
 
 
 def choose_rows(
-    model: Model,
-    design: Design,
+    model: RowModel,
+    design: RowEncoder,
     source: RowSource,
     sampling: np.random.Generator,
     rates: Rates,

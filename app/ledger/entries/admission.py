@@ -1,6 +1,8 @@
 """Admission of charges, in integers: one tranche must have room, and every cap."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import lru_cache
 
 from app.ledger.entries.balance import Balance
@@ -15,15 +17,36 @@ _LEAST_RHO = 2.0**UNIT_BITS / (2 * 10_000.0**2)
 queries would need more noise per query than accountants can resolve (:data:`app.privacy.accounting.MOST_NOISE`)."""
 
 
+class Obstacle(StrEnum):
+    """Why a charge is not admitted: the first of these that has no room for it."""
+
+    FROZEN = "frozen"
+    """The account is frozen."""
+    LIMIT = "limit"
+    """The account's limit."""
+    CAP = "cap"
+    """The dataset's limit within the account."""
+    ALLOCATION = "allocation"
+    """The caller's part of the dataset's limit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The cost of a charge and the state after it. ``more_like_this`` counts identical jobs after this one."""
+    """The cost of a charge and the state after it.
+
+    ``obstacle`` is None for a charge that fits. ``more_like_this`` counts identical jobs after this one.
+    """
 
     cost_epsilon: float
     cost_delta: float
-    affordable: bool
+    obstacle: Obstacle | None
     epsilon_after: float
     more_like_this: int
+
+    @property
+    def affordable(self) -> bool:
+        """Whether the charge fits."""
+        return self.obstacle is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +66,16 @@ def decide(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | N
     priced = _price(balance, dataset_id, charge, caller_id)
     tranches = tuple(compute_amounts(charge, tranche.orders) for tranche in balance.tranches)
     rooms = [pot.meter.room(each) for pot, each in zip(balance.tranches, tranches, strict=True)]
-    count = min(sum(rooms), balance.total.meter.room(priced.amounts))
+    counts = {Obstacle.FROZEN: 0} if balance.frozen else {}
+    counts[Obstacle.LIMIT] = min(sum(rooms), balance.total.meter.room(priced.amounts))
     cap = balance.datasets[dataset_id].cap
     if cap is not None:
-        count = min(count, cap.meter.room(priced.cap_amounts))
+        counts[Obstacle.CAP] = cap.meter.room(priced.cap_amounts)
     if priced.caller_id is not None:
         allocation = balance.datasets[dataset_id].allocations[priced.caller_id]
-        count = min(count, allocation.meter.room(priced.caller_amounts))
-    if balance.frozen:
-        count = 0
-    preview = _preview(balance, priced, count)
-    if count == 0:
+        counts[Obstacle.ALLOCATION] = allocation.meter.room(priced.caller_amounts)
+    preview = _preview(balance, priced, counts)
+    if not preview.affordable:
         return Decision(preview, None)
     chosen = next(index for index, room in enumerate(rooms) if room > 0)
     return Decision(preview, replace(priced, tranche=chosen, tranche_amounts=tranches[chosen]))
@@ -98,13 +120,14 @@ def _price(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | N
     return replace(priced, caller_id=caller_id, caller_amounts=compute_amounts(charge, allocation.orders))
 
 
-def _preview(balance: Balance, priced: Pinned, count: int) -> Preview:
+def _preview(balance: Balance, priced: Pinned, counts: Mapping[Obstacle, int]) -> Preview:
+    """``counts``: how many such charges each obstacle leaves room for, in the order of :class:`Obstacle`."""
     return Preview(
         cost_epsilon=_cost(priced.amounts, balance.total.delta, balance.total.orders),
         cost_delta=balance.total.delta,
-        affordable=count > 0,
+        obstacle=next((obstacle for obstacle, count in counts.items() if count == 0), None),
         epsilon_after=compose(balance, priced.amounts),
-        more_like_this=max(0, count - 1),
+        more_like_this=max(0, min(counts.values()) - 1),
     )
 
 

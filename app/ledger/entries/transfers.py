@@ -228,6 +228,7 @@ def _describe_excess(balance: Balance, dataset_id: str, preview: Preview, caller
     if allocation is not None:
         limit = min(limit, allocation.epsilon)
     return BudgetExceeded(
+        reason=preview.obstacle,
         requested={"epsilon": preview.cost_epsilon, "delta": delta},
         epsilon_after=preview.epsilon_after,
         limit={"epsilon": limit, "delta": delta},

@@ -76,6 +76,12 @@ def compute_entry_hash(entry: Link) -> str:
     return hash_entry(entry.sequence, entry.previous_hash, _content_of(entry))
 
 
+def describe(entry: Link) -> dict[str, Any]:
+    """Every member that the entry's hash covers, and the hash."""
+    named = {"sequence": entry.sequence, "previous_hash": entry.previous_hash, "entry_hash": entry.entry_hash}
+    return {**_content_of(entry), "body": entry.body, **named}
+
+
 def link(account_id: str, head: Head, event: LedgerEvent, at: datetime, epsilon_after: float) -> Draft:
     """The entry that extends the chain from ``head``."""
     return Draft(

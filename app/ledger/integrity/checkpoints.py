@@ -113,10 +113,19 @@ def audit(session: ReadSession, signer: Signer) -> Iterator[tuple[Checkpoint, bo
     query = select(Checkpoint).order_by(Checkpoint.sequence)
     for row in session.scalars(query.execution_options(populate_existing=True, yield_per=256)):
         follows = end.is_continued_by(row.sequence, row.previous_hash, row.checkpoint_hash, _content(row))
-        signature = (row.signature, row.key_id)
-        is_signed = signer.ring.verify_detached(_statement(row), signature, ("checkpoint", row.sequence))
-        yield row, follows and is_signed
+        yield row, follows and is_signed(row, signer)
         end = End(row.sequence, row.checkpoint_hash)
+
+
+def is_signed(row: Checkpoint, signer: Signer) -> bool:
+    """Whether the checkpoint has a valid signature."""
+    return signer.ring.verify_detached(_statement(row), (row.signature, row.key_id), ("checkpoint", row.sequence))
+
+
+def describe(row: Checkpoint) -> dict[str, Any]:
+    """Every member that the checkpoint's hash covers, the hash and its signature."""
+    named = ("sequence", "previous_hash", "checkpoint_hash", "signature", "key_id")
+    return {**_content(row), **{name: getattr(row, name) for name in named}}
 
 
 def _statement(row: Checkpoint) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from app.errors import Internal
-from app.inference.core.belief import Block
+from app.inference.core.belief import Block, has_fitting_shapes
 from app.releases.http.archives import write_npz
 
 _SCHEMA = pa.schema(
@@ -46,11 +46,9 @@ def render_belief(blocks: Sequence[Block]) -> dict[str, bytes]:
 
 
 def _check(block: Block) -> None:
-    size = len(block.arrays["names"])
-    for name, array in block.arrays.items():
-        fits = array.shape == ((size, size) if name == "covariance" else (size,))
-        if not fits or (_is_numeric(array) and not np.isfinite(array).all()):
-            raise Internal
+    numbers = [array for array in block.arrays.values() if _is_numeric(array)]
+    if not has_fitting_shapes(block) or not all(np.isfinite(array).all() for array in numbers):
+        raise Internal
 
 
 def _is_numeric(array: NDArray[Any]) -> bool:

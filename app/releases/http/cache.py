@@ -12,14 +12,20 @@ from app.releases.http.representation import Offers
 from app.releases.models import Release
 
 RELEASES: Final = 4_096
+"""Largest number of cached offers: lists of the formats of a release's points or belief."""
 BYTES: Final = 64 * 2**20
+"""Largest size of all cached representations together."""
 LARGEST: Final = 4 * 2**20
+"""Largest size of one cached representation, in bytes."""
 
 Value = TypeVar("Value")
 
 
 class LeastRecentlyUsed(Generic[Value]):
-    """A thread-safe cache that drops the least recently used values above a total weight."""
+    """A thread-safe cache that drops the least recently used values.
+
+    It does so while the total weight of its values exceeds ``capacity``.
+    """
 
     def __init__(self, capacity: int) -> None:
         self._capacity, self._weight = capacity, 0
@@ -46,7 +52,11 @@ class LeastRecentlyUsed(Generic[Value]):
 
 
 class PublicReleases:
-    """Offers of public releases, and bytes of small representations by object name."""
+    """A cache of public releases: the offers of each part, and the bytes of small representations.
+
+    The parts of a release are its points and its belief. The offers of a part are its formats. Offers are found by
+    release and part, and bytes by the name of the stored object. A method returns None for a value that is not cached.
+    """
 
     def __init__(self) -> None:
         self._offers: LeastRecentlyUsed[Offers] = LeastRecentlyUsed(RELEASES)
@@ -56,7 +66,7 @@ class PublicReleases:
         return self._offers.get(f"{release_id}/{part}")
 
     def remember(self, release: Release, part: Part) -> Offers:
-        """Return the offers of a release, and cache them if the release is public.
+        """Return the offers of ``part``, and cache them if the release is public.
 
         Raises:
             NotFound: the release has no such part.

@@ -1,5 +1,6 @@
 """Checks of arguments, before any request. Each error message names a valid value."""
 
+import importlib
 import math
 import numbers
 from collections.abc import Mapping
@@ -58,7 +59,9 @@ def require_number(value: object, name: str, *, lower: float = -math.inf, upper:
     """Raises ``WrongType`` or ``InvalidArgument`` unless ``value`` is a number within the bounds."""
     if not is_number(value):
         raise WrongType(f"{name} must be a number; {describe(value)}.")
-    if not lower <= float(value) <= upper:  # type: ignore[arg-type]  # a Real
+    if math.isnan(float(value)):  # type: ignore[arg-type]  # a Real
+        raise InvalidArgument(f"{name} must be a number, not NaN.")
+    if not lower <= float(value) <= upper:  # type: ignore[arg-type]
         bounds = f"at least {lower:g}" if math.isinf(upper) else f"between {lower:g} and {upper:g}"
         raise InvalidArgument(f"{name} must be {bounds}.")
 
@@ -78,10 +81,15 @@ def describe(value: object) -> str:
     )
 
 
+def import_extra(module: str, extra: str, purpose: str) -> Any:
+    """The optional ``module``. Raises ``MissingDependency``, which names the ``extra``, if it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise MissingDependency(f"{package} is needed {purpose}: pip install 'corevault[{extra}]'.") from error
+
+
 def import_pandas() -> Any:
     """The module pandas. Raises ``MissingDependency`` if it is not installed."""
-    try:
-        import pandas as pd  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise MissingDependency("pandas is needed for a DataFrame: pip install 'corevault[pandas]'.") from error
-    return pd
+    return import_extra("pandas", "pandas", "for a DataFrame")

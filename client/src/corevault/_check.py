@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from corevault._cells import Categories, Cells, parse_values
 from corevault._reading import Batch, Rows, open_rows
+from corevault._show import Table
 from corevault._upload import Upload
 from corevault.errors import InvalidArgument
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from corevault.schema import Column
 
 Flags = NDArray[np.bool_]
+_SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "vertical bars"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,17 @@ class ColumnCheck:
     clamped: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TableCheck:
     """Counts of a table's rows and cells. They are never sent to the server.
 
     ``absent`` lists declared columns that the table does not have. ``unknown`` lists columns of the table that are not
     declared. The server rejects a file with either of them.
+
+    >>> print(Schema(integer("age", 17, 90)).check({"age": [30, 120, None], "name": ["a", "b", "c"]}))
+    1 of 3 rows would be null.
+    name: not declared
+    age: 1 missing, 1 clamped
     """
 
     rows: int
@@ -46,7 +53,11 @@ class TableCheck:
 
     @property
     def null_share(self) -> float:
-        """The share of rows that would become null rows; 0 for a table without rows."""
+        """The share of rows that would become null rows; 0 for a table without rows.
+
+        >>> Schema(integer("age", 17, 90)).check({"age": [30, None]}).null_share
+        0.5
+        """
         return self.null_rows / self.rows if self.rows else 0.0
 
     def __str__(self) -> str:
@@ -55,13 +66,51 @@ class TableCheck:
         lines += [f"{name}: not declared" for name in self.unknown]
         return "\n".join(lines) + self.counts()
 
+    def __repr__(self) -> str:
+        return f"TableCheck({self.null_rows} of {self.rows} rows would be null)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {"column": name, "missing": column.missing, "clamped": column.clamped}
+            for name, column in self.columns.items()
+        ]
+        rows += [{"column": name, "missing": "no such column in the table", "clamped": ""} for name in self.absent]
+        rows += [{"column": name, "missing": "not declared", "clamped": ""} for name in self.unknown]
+        return f"<p>{self.null_rows} of {self.rows} rows would be null.</p>{Table(rows)._repr_html_()}"
+
     def counts(self) -> str:
-        """One line for each column with missing or clamped cells; each line starts with a line break."""
+        """One line for each column with missing or clamped cells; each line starts with a line break.
+
+        >>> Schema(integer("age", 17, 90)).check({"age": [30, 120]}).counts().strip()
+        'age: 0 missing, 1 clamped'
+        """
         return "".join(
             f"\n{name}: {column.missing} missing, {column.clamped} clamped"
             for name, column in self.columns.items()
             if column.missing or column.clamped
         )
+
+    def describe_columns(self) -> str:
+        """How the table's columns differ from the declared ones, in one or two sentences; empty if they do not.
+
+        A table without any declared column has no header. Its first row is not quoted, because it holds values.
+
+        >>> Schema(binary("sick"), integer("age", 17, 90)).check({"age": [30]}).describe_columns()
+        "The table's columns are not the declared ones (missing: sick)."
+        """
+        if not self.absent and not self.unknown:
+            return ""
+        if not self.columns:
+            signs = _SEPARATORS.items()
+            separator = next((name for sign, name in signs if any(sign in each for each in self.unknown)), None)
+            separated = f" The columns seem to be separated by {separator}; write commas." if separator else ""
+            return (
+                "The table has no declared column. Its header must have these names, separated by commas: "
+                f"{', '.join(self.absent)}.{separated}"
+            )
+        missing = f"missing: {', '.join(self.absent)}" if self.absent else ""
+        undeclared = f"not declared: {', '.join(self.unknown)}" if self.unknown else ""
+        return f"The table's columns are not the declared ones ({'; '.join(filter(None, (missing, undeclared)))})."
 
 
 def check_table(columns: "Sequence[Column]", upload: Upload, unit: str | None = None) -> TableCheck:

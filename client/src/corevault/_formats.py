@@ -17,6 +17,15 @@ _ARROW_FILE = (
     "table, or write it with pyarrow.ipc.new_stream."
 )
 _UTF_16 = "The text is encoded as UTF-16; save it as UTF-8."
+_INSTEAD = "pass the table itself, as CSV, Parquet or a DataFrame."
+_PICKLE = "This is a Python pickle; load it, and pass the DataFrame."
+_OF_R = "This is a data file of R; write it with write.csv(data, path, row.names = FALSE), and pass that path."
+_MARKUP: Final = {
+    b"{": "This is JSON; read it with pandas.read_json, and pass the DataFrame.",
+    b"[": "This is JSON; read it with pandas.read_json, and pass the DataFrame.",
+    b"<": f"This is HTML or XML, not a table; {_INSTEAD}",
+}
+"""First characters that begin no header, because names of columns begin with a letter."""
 _REFUSED: Final = {
     b"PK\x03\x04": "This is a zip archive, as Excel workbooks are; save the sheet as CSV, or pass a DataFrame.",
     b"\xd0\xcf\x11\xe0": "This is an Excel workbook; save the sheet as CSV, or pass a DataFrame.",
@@ -27,6 +36,22 @@ _REFUSED: Final = {
     b"ARROW1\x00\x00": _ARROW_FILE,
     b"FEA1\x00": _ARROW_FILE,
     b"SQLite format 3\x00": "This is an SQLite database; export the table as CSV or Parquet.",
+    b"%PDF": f"This is a PDF document; {_INSTEAD}",
+    b"\x89PNG": f"This is a picture; {_INSTEAD}",
+    b"\xff\xd8\xff": f"This is a picture; {_INSTEAD}",
+    b"\x80\x02": _PICKLE,
+    b"\x80\x03": _PICKLE,
+    b"\x80\x04": _PICKLE,
+    b"\x80\x05": _PICKLE,
+    b"\x89HDF": "This is an HDF5 file; read it with pandas.read_hdf, and pass the DataFrame.",
+    b"\x93NUMPY": "This is a NumPy file; load it, and pass a mapping of column names to arrays.",
+    b"RDX": _OF_R,
+    b"RDA": _OF_R,
+    b"$FL2@": "This is an SPSS file; read it with pandas.read_spss, and pass the DataFrame.",
+    b"$FL3@": "This is an SPSS file; read it with pandas.read_spss, and pass the DataFrame.",
+    b"<stata_dta>": "This is a Stata file; read it with pandas.read_stata, and pass the DataFrame.",
+    b"Obj\x01": f"This is an Avro file; {_INSTEAD}",
+    b"\0\0\0\0": f"This is a binary file of an unknown format; {_INSTEAD}",
     b"\xff\xfe": _UTF_16,
     b"\xfe\xff": _UTF_16,
 }
@@ -39,6 +64,8 @@ def check_format(start: bytes) -> None:
     for magic, sentence in _REFUSED.items():
         if start.startswith(magic):
             raise InvalidArgument(sentence)
+    if sentence := _MARKUP.get(start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1], ""):
+        raise InvalidArgument(sentence)
 
 
 def find_format(start: bytes) -> str | None:
@@ -64,7 +91,7 @@ def find_media_type(start: bytes, suffix: str | None, given: str | None) -> str:
     named = CSV if suffix is None else BY_SUFFIX.get(suffix.lower())
     if named is None:
         raise InvalidArgument(
-            "The file's suffix is not .csv, .parquet, .arrow or .arrows; pass media_type, or rename the file."
+            "The file's suffix is not .csv, .parquet, .arrow or .arrows; pass media_type='text/csv' if it is CSV."
         )
     if named != CSV:
         raise InvalidArgument(f"The file's name ends in {suffix}, but its content is of another format; rename it.")

@@ -1,17 +1,17 @@
 """An HTTP session with typed errors. It retries a request only where that is safe."""
 
 import re
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
 
 from corevault._arguments import as_json, describe, require_number, require_text
+from corevault._io import Io
 from corevault._retry import RetryPolicy, parse_retry_after
 from corevault.errors import (
     ApiError,
@@ -25,11 +25,14 @@ from corevault.errors import (
 )
 
 Params = Mapping[str, str | int | None]
+R = TypeVar("R")
 _VISIBLE = re.compile(r"[!-~]+")
 
 
 class Http:
     """A connection pool with the API key and the retry rules; not part of the public interface.
+
+    All methods that send are coroutines. Over a blocking pool they do not suspend; see ``corevault._io``.
 
     It retries GET, HEAD, and POST with an ``Idempotency-Key``. It also retries other requests after status 429, because
     then the server has done nothing. A request whose body is a stream is never retried.
@@ -40,8 +43,8 @@ class Http:
         base_url: str,
         api_key: str | None,
         timeout: float | httpx.Timeout,
-        transport: httpx.BaseTransport | None,
         policy: RetryPolicy,
+        make_io: Callable[..., Io],
     ) -> None:
         address = _root_of(base_url)
         headers = {"User-Agent": f"corevault-python/{version('corevault')}", "Accept": "application/json"}
@@ -53,82 +56,87 @@ class Http:
                 raise InvalidArgument("api_key must consist of visible ASCII characters; pass the key alone.")
             headers["Authorization"] = f"Bearer {secret}"
         _check_timeout(timeout)
-        self._client = httpx.Client(base_url=address, headers=headers, timeout=timeout, transport=transport)
+        self.address = address
+        self.io = make_io(base_url=address, headers=headers, timeout=timeout)
         self._policy = policy
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Closes the connections."""
-        self._client.close()
+        await self.io.close()
 
-    def get(self, path: str, params: Params | None = None) -> Any:
+    async def call(self, function: Callable[..., R], *arguments: Any) -> R:
+        """The result of a function that computes or reads files for some time."""
+        return await self.io.call(function, *arguments)
+
+    async def get(self, path: str, params: Params | None = None) -> Any:
         """The decoded JSON of a GET. It omits parameters with the value None."""
         given = {name: value for name, value in (params or {}).items() if value is not None}
         for name, value in given.items():
             if not isinstance(value, str | int):
                 raise WrongType(f"{name} must be text or a whole number; {describe(value)}.")
-        return decode(self.send(self._client.build_request("GET", path, params=given), repeatable=True))
+        return decode(await self.send(self._build("GET", path, params=given), repeatable=True))
 
-    def post(self, path: str, body: object = None, *, idempotency_key: str | None = None) -> Any:
+    async def post(self, path: str, body: object = None, *, idempotency_key: str | None = None) -> Any:
         """The decoded JSON of a POST with an Idempotency-Key, which may be retried."""
         key = str(uuid4()) if idempotency_key is None else idempotency_key
-        require_text(key, "idempotency_key")
-        if not _VISIBLE.fullmatch(key):
-            raise InvalidArgument("idempotency_key must consist of 1 to 128 visible ASCII characters.")
+        check_key(key)
         headers = {"Idempotency-Key": key}
-        request = self._client.build_request("POST", path, json=as_json(body), headers=headers)
-        return decode(self.send(request, repeatable=True))
+        request = self._build("POST", path, json=as_json(body), headers=headers)
+        return decode(await self.send(request, repeatable=True))
 
-    def send_once(self, method: str, path: str, body: object = None) -> Any:
+    async def send_once(self, method: str, path: str, body: object = None) -> Any:
         """The decoded JSON of a request that is retried only after status 429."""
-        return decode(self.send(self._client.build_request(method, path, json=as_json(body)), repeatable=False))
+        return decode(await self.send(self._build(method, path, json=as_json(body)), repeatable=False))
 
-    def put_stream(self, path: str, chunks: Iterator[bytes], headers: Mapping[str, str]) -> Any:
+    async def put_stream(self, path: str, chunks: Iterator[bytes], headers: Mapping[str, str]) -> Any:
         """Sends a PUT chunk by chunk. It is not retried, because some streams can be read only once."""
-        request = self._client.build_request("PUT", path, content=chunks, headers=dict(headers))
-        return decode(self.send(request, repeatable=False))
+        request = self._build("PUT", path, content=self.io.body(chunks), headers=dict(headers))
+        return decode(await self.send(request, repeatable=False))
 
     @property
     def may_retry(self) -> bool:
         """Whether the policy allows retries at all."""
         return self._policy.max_retries > 0
 
-    def patch_bytes(self, path: str, content: bytes, headers: Mapping[str, str]) -> None:
+    async def patch_bytes(self, path: str, content: bytes, headers: Mapping[str, str]) -> None:
         """Sends a PATCH, which is retried only after status 429.
 
         After another failure, the caller must ask the server for the offset.
         """
-        self.send(self._client.build_request("PATCH", path, content=content, headers=dict(headers)), repeatable=False)
+        await self.send(self._build("PATCH", path, content=content, headers=dict(headers)), repeatable=False)
 
-    def head(self, path: str) -> httpx.Headers:
+    async def head(self, path: str) -> httpx.Headers:
         """The headers of a HEAD."""
-        return self.send(self._client.build_request("HEAD", path), repeatable=True).headers
+        return (await self.send(self._build("HEAD", path), repeatable=True)).headers
 
-    def fetch(self, path: str, params: Params, accept: str) -> httpx.Response:
+    async def fetch(self, path: str, params: Params, accept: str) -> httpx.Response:
         """The response to a GET, whose body is bytes."""
         headers = {"Accept": accept}
-        return self.send(self._client.build_request("GET", path, params=dict(params), headers=headers), repeatable=True)
+        return await self.send(self._build("GET", path, params=dict(params), headers=headers), repeatable=True)
 
-    @contextmanager
-    def lines(self, path: str, headers: Mapping[str, str], read_timeout_seconds: float) -> Iterator[Iterator[str]]:
+    @asynccontextmanager
+    async def lines(
+        self, path: str, headers: Mapping[str, str], read_timeout_seconds: float
+    ) -> AsyncIterator[AsyncIterator[str]]:
         """The lines of an event stream, as they arrive. The caller resumes a broken stream.
 
         Raises ``UnexpectedReply`` if the answer is not of the type ``text/event-stream``.
         """
         self._check_open()
-        timeout = httpx.Timeout(**{**self._client.timeout.as_dict(), "read": read_timeout_seconds})
+        timeout = httpx.Timeout(**{**self.io.client.timeout.as_dict(), "read": read_timeout_seconds})
         accepted = {"Accept": "text/event-stream", **headers}
         try:
-            with self._client.stream("GET", path, headers=accepted, timeout=timeout) as response:
+            async with self.io.stream(self._build("GET", path, headers=accepted, timeout=timeout)) as response:
                 if not response.is_success:
-                    response.read()
+                    await self.io.read(response)
                     raise _error_of(response)
                 if not response.headers.get("content-type", "").startswith("text/event-stream"):
                     raise UnexpectedReply("The server did not answer with an event stream; poll with jobs.get instead.")
-                yield response.iter_lines()
+                yield self.io.lines(response)
         except httpx.RequestError as error:
             raise ConnectionFailed("The event stream was interrupted; pass last_event_id to resume it.") from error
 
-    def send(self, request: httpx.Request, *, repeatable: bool) -> httpx.Response:
+    async def send(self, request: httpx.Request, *, repeatable: bool) -> httpx.Response:
         """Sends a request, and repeats it as the policy allows. Raises ``ApiError`` or ``ConnectionFailed``.
 
         Unless it is ``repeatable``, it is repeated only after status 429, and only if its body is not a stream.
@@ -138,7 +146,7 @@ class Http:
         while True:
             failure: ApiError | ConnectionFailed
             try:
-                response = self._client.send(request)
+                response = await self.io.send(request)
             except httpx.RequestError as error:
                 place = f"{request.url.scheme}://{request.url.netloc.decode('ascii')}"
                 failure = ConnectionFailed(
@@ -153,11 +161,14 @@ class Http:
                 delay = self._policy.delay_after_error(attempt, failure)
             if delay is None or not (repeatable or (is_whole and isinstance(failure, RateLimited))):
                 raise failure
-            time.sleep(delay)
+            await self.io.sleep(delay)
             attempt += 1
 
+    def _build(self, method: str, path: str, **options: Any) -> httpx.Request:
+        return self.io.client.build_request(method, path, **options)
+
     def _check_open(self) -> None:
-        if self._client.is_closed:
+        if self.io.client.is_closed:
             raise ClientClosed("This client is closed; make a new one, and use it inside its with block.")
 
 
@@ -175,6 +186,13 @@ def _root_of(base_url: object) -> str:
     if not url.host or url.query or url.fragment or re.search(r"\s", address) or not 0 < (url.port or 1) < 65536:
         raise InvalidArgument("base_url must name a server, such as https://corevault.example, and have no query.")
     return address.rstrip("/").removesuffix("/v1")
+
+
+def check_key(idempotency_key: object) -> None:
+    """Raises ``InvalidArgument`` unless ``idempotency_key`` is a valid key."""
+    require_text(idempotency_key, "idempotency_key")
+    if not _VISIBLE.fullmatch(str(idempotency_key)):
+        raise InvalidArgument("idempotency_key must consist of 1 to 128 visible ASCII characters.")
 
 
 def _check_timeout(timeout: object) -> None:

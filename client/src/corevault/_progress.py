@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
-
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from typing import Any, Protocol
 
 
 class Report(Protocol):
@@ -28,7 +26,10 @@ def show_bytes(shown: bool | Callable[[int], None], label: str, total: int | Non
     if not shown:
         yield _silent
         return
-    with Progress(TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn()) as bar:
+    from rich import progress as rich  # noqa: PLC0415 - imported for a bar only
+
+    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), rich.DownloadColumn(), rich.TimeElapsedColumn())
+    with rich.Progress(*columns, console=_make_console()) as bar:
         task = bar.add_task(label, total=total)
         yield lambda done, stage="", /: bar.update(task, completed=done, description=stage or label)
 
@@ -39,7 +40,17 @@ def show_fraction(shown: bool, label: str) -> Iterator[Report]:
     if not shown:
         yield _silent
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("{task.fields[stage]}")) as bar:
+    from rich import progress as rich  # noqa: PLC0415 - imported for a bar only
+
+    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), rich.TaskProgressColumn())
+    last = (rich.TimeElapsedColumn(), rich.TextColumn("{task.fields[stage]}"))
+    with rich.Progress(*columns, *last, console=_make_console()) as bar:
         task = bar.add_task(label, total=1.0, stage="")
         yield lambda done, stage="", /: bar.update(task, completed=done, stage=stage)
+
+
+def _make_console() -> Any:
+    """The terminal behind standard error, so that standard output has results only."""
+    from rich.console import Console  # noqa: PLC0415 - imported for a bar only
+
+    return Console(stderr=True)

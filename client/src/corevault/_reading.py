@@ -17,10 +17,12 @@ from corevault._upload import Upload
 from corevault.errors import InvalidArgument
 
 _END = "\0end of the table"
-"""A line that is appended to the file to detect an unclosed quotation mark.
+"""The only cell of a line that is appended to the file to detect an unclosed quotation mark."""
+_END_LINE = f'"{_END}"'
+"""That line. If the file ends inside a quoted cell, the line's quotation marks are a part of its last row.
 
-If the file ends inside a quoted cell, this line becomes a part of the cell. Then the reader does not return it as a
-row.
+Then the reader does not return it as a row. Without the quotation marks it would, for a file whose last cell begins
+with one and has no other text.
 """
 
 
@@ -66,7 +68,7 @@ def open_rows(upload: Upload) -> Iterator[Rows]:
 
 def _csv_rows(file: io.BufferedReader) -> Rows:
     text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
-    reader = csv.reader(chain(text, [_END]))
+    reader = csv.reader(chain(text, [_END_LINE]))
     with _csv_faults():
         header = next((row for row in reader if row), [_END])
     names = () if header == [_END] else tuple(name.strip() for name in header)

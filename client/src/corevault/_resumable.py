@@ -3,7 +3,6 @@
 One part is in memory at a time, so a source that can be read only once survives a broken connection too.
 """
 
-import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -35,17 +34,17 @@ ATTEMPTS = 8
 _TRANSIENT = (ConnectionFailed, DependencyUnavailable, DigestMismatch, OffsetMismatch, RateLimited, StateConflict)
 
 
-def begin(http: Http, dataset_id: str, upload: Upload) -> str:
+async def begin(http: Http, dataset_id: str, upload: Upload) -> str:
     """The id of a new upload."""
     body: dict[str, Any] = {"media_type": upload.media_type, "length": upload.length, "digest": upload.digest}
     given = {name: value for name, value in body.items() if value is not None}
-    reply = http.post(f"/v1/datasets/{quote_segment(dataset_id)}/uploads", given)
+    reply = await http.post(f"/v1/datasets/{quote_segment(dataset_id)}/uploads", given)
     if not isinstance(reply, dict) or not isinstance(reply.get("id"), str):
         raise UnexpectedReply("The server's answer does not name the upload.")
     return str(reply["id"])
 
 
-def send(http: Http, dataset_id: str, upload_id: str, upload: Upload, report: Report) -> object:
+async def send(http: Http, dataset_id: str, upload_id: str, upload: Upload, report: Report) -> object:
     """Sends the bytes that the server lacks, and completes the upload. Returns the dataset as JSON.
 
     Raises:
@@ -53,28 +52,29 @@ def send(http: Http, dataset_id: str, upload_id: str, upload: Upload, report: Re
         ApiError: the server refuses the upload.
     """
     place = f"/v1/datasets/{quote_segment(dataset_id)}/uploads/{quote_segment(upload_id)}"
-    offset = _offset(http, place)
+    offset = await _offset(http, place)
     report(offset)
-    for part in _parts(_skip(upload.chunks(), offset)):
+    parts = _parts(_skip(upload.chunks(), offset))
+    while (part := await http.call(next, parts, None)) is not None:
         try:
-            _send_part(http, place, offset, part)
+            await _send_part(http, place, offset, part)
         except _TRANSIENT as failure:
             raise UploadInterrupted(upload_id, offset) from failure
         offset += len(part)
         report(offset)
-    return http.post(f"{place}/complete")
+    return await http.post(f"{place}/complete")
 
 
-def _send_part(http: Http, place: str, offset: int, part: bytes) -> None:
+async def _send_part(http: Http, place: str, offset: int, part: bytes) -> None:
     headers = {"Upload-Offset": str(offset), "Content-Digest": _digest.digest_bytes(part)}
     for attempt in range(ATTEMPTS):
         try:
-            http.patch_bytes(place, part, headers)
+            await http.patch_bytes(place, part, headers)
         except _TRANSIENT as failure:
             if attempt == ATTEMPTS - 1 or not http.may_retry:
                 raise
-            time.sleep(_delay(attempt, failure))
-            if _offset(http, place) == offset + len(part):  # stored; only the answer is missing
+            await http.io.sleep(_delay(attempt, failure))
+            if await _offset(http, place) == offset + len(part):  # stored; only the answer is missing
                 return
         else:
             return
@@ -85,9 +85,9 @@ def _delay(attempt: int, failure: ApiError | ConnectionFailed) -> float:
     return back_off(attempt) if delay is None else delay
 
 
-def _offset(http: Http, place: str) -> int:
+async def _offset(http: Http, place: str) -> int:
     try:
-        offset = http.head(place).get("Upload-Offset", "")
+        offset = (await http.head(place)).get("Upload-Offset", "")
     except ApiError as error:
         if error.status != 404:
             raise

@@ -1,7 +1,6 @@
 """Server-sent events of the HTML standard. Each line is a field, and an empty line ends an event."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,20 +15,26 @@ class ServerEvent:
     id: str
 
 
-def parse(lines: Iterable[str]) -> Iterator[ServerEvent]:
-    """Events from lines without line ends. An incomplete last event is dropped."""
-    name, data, last_id = "", list[str](), ""
-    for line in lines:
+@dataclass
+class EventParser:
+    """Makes events from lines. An incomplete last event is dropped."""
+
+    _name: str = ""
+    _data: list[str] = field(default_factory=list)
+    _last_id: str = ""
+
+    def feed(self, line: str) -> ServerEvent | None:
+        """The event that ``line``, which has no line end, completes; None if it completes none."""
         if not line:
-            if data:
-                yield ServerEvent(name or "message", "\n".join(data), last_id)
-            name, data = "", []
-            continue
-        field, _, value = line.partition(":")
+            event = ServerEvent(self._name or "message", "\n".join(self._data), self._last_id) if self._data else None
+            self._name, self._data = "", []
+            return event
+        name, _, value = line.partition(":")
         value = value.removeprefix(" ")
-        if field == "event":
-            name = value
-        elif field == "data":
-            data.append(value)
-        elif field == "id":
-            last_id = value
+        if name == "event":
+            self._name = value
+        elif name == "data":
+            self._data.append(value)
+        elif name == "id":
+            self._last_id = value
+        return None

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from corevault._arguments import describe
+from corevault._arguments import describe, import_extra
 from corevault._cells import format_cell
-from corevault.errors import InvalidArgument, MissingDependency, WrongType
+from corevault.errors import InvalidArgument, WrongType
 
 TABLES: Final = (
     "a pandas DataFrame, a polars DataFrame, a pyarrow Table, or a mapping of column names to lists or arrays"
@@ -57,6 +57,10 @@ def make_table(source: object) -> Table | None:
 def _convert(source: object) -> Table | None:
     if is_frame(source):
         return _from_pandas(source)
+    if isinstance(source, np.ndarray) and source.dtype.names:
+        return _from_mapping({name: source[name] for name in source.dtype.names})
+    if hasattr(source, "to_frame"):
+        return None  # one column of pandas or polars
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         return _from_arrow(source)
     if isinstance(source, Mapping):
@@ -145,8 +149,4 @@ def _write_rows(rows: Iterable[Sequence[str]]) -> bytes:
 
 def import_pyarrow(purpose: str) -> Any:
     """The module pyarrow. Raises ``MissingDependency`` if it is not installed."""
-    try:
-        import pyarrow as pa  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise MissingDependency(f"pyarrow is needed {purpose}: pip install 'corevault[arrow]'.") from error
-    return pa
+    return import_extra("pyarrow", "arrow", purpose)

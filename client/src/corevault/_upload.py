@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,9 +13,11 @@ from typing import Any, BinaryIO, cast
 from corevault import _digest
 from corevault._arguments import describe
 from corevault._formats import CSV, check_format, find_format, find_media_type
+from corevault._hints import find_hint
 from corevault._tables import TABLES, make_table
 from corevault.errors import InvalidArgument, UnreadableSource, WrongType
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _CHUNK_BYTES = 1 << 20
 _SOURCES = f"Pass a path, bytes, a file that is open in binary mode, an iterable of bytes, {TABLES}"
 _TEXT_MODE = "The file is open in text mode; open it in binary mode, as in open(path, 'rb')."
@@ -77,8 +80,12 @@ def open_source(source: object) -> Upload:
         return _from_file(source)
     if isinstance(source, type):
         raise WrongType(f"{_SOURCES}; {describe(source)}.")
+    if isinstance(source, list | tuple) and not source:
+        raise InvalidArgument("There is nothing to upload: the list is empty; pass a table with rows.")
     if (table := make_table(source)) is not None:
         return Upload(CSV, table.chunks, next(table.chunks()), index=table.index)
+    if (hint := find_hint(source)) is not None:
+        raise WrongType(hint)
     if isinstance(source, Iterable) and not isinstance(source, set | frozenset | Mapping):
         return _from_stream(_check_chunks(source))
     raise WrongType(f"{_SOURCES}; {describe(source)}.")
@@ -96,6 +103,8 @@ def _from_path(source: str | os.PathLike[str]) -> Upload:
     path = Path(source)
     if isinstance(source, str) and "\n" in source:  # no path has a line break, and a message must not quote rows
         raise InvalidArgument("A path is expected, but this is the text of a table; pass text.encode().")
+    if isinstance(source, str) and _ADDRESS.match(source):
+        raise InvalidArgument("This is an address; download the file first, and pass its path or its bytes.")
     if not str(source):
         raise InvalidArgument("The path is empty; pass the path of a file.")
 

@@ -9,34 +9,62 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corevault.errors import UnexpectedReply
+from corevault.belief_network import BeliefNetwork
+from corevault.errors import InvalidArgument, UnexpectedReply
 from corevault.gaussian import Gaussian
+from corevault.topics import Topics
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Block:
     """One distribution: its ``name``, its ``family`` and its ``arrays`` by name.
 
     A ``normal`` block has ``names`` ``(D,)`` of the parameters, ``mean`` ``(D,)``, and ``covariance`` ``(D, D)`` or
-    ``variance`` ``(D,)``. This version does not interpret other families.
+    ``variance`` ``(D,)``. Arrays of other families are in the documentation of beliefs.
+
+    >>> sorted(client.releases.belief(release).blocks[0].arrays)
+    ['covariance', 'mean', 'names']
     """
 
     name: str
     family: str
     arrays: Mapping[str, NDArray[Any]]
 
+    def __repr__(self) -> str:
+        return f"Block({self.name!r}, {self.family!r}, arrays: {', '.join(self.arrays)})"
+
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """The distributions that a release states, in the design's coordinates."""
+    """The distributions that a release states, in the design's coordinates.
+
+    >>> client.releases.belief(release).blocks[0].name
+    'noise'
+    """
 
     blocks: tuple[Block, ...]
 
+    def block(self, name: str) -> Block:
+        """The block with this name. Raises ``InvalidArgument`` if there is none.
+
+        >>> client.releases.belief(release).block("noise").family
+        'normal'
+        """
+        for each in self.blocks:
+            if each.name == name:
+                return each
+        names = ", ".join(each.name for each in self.blocks)
+        raise InvalidArgument(f"This belief has no block of this name; it has {names}.")
+
     @property
     def posterior(self) -> Gaussian | None:
-        """The normal posterior that the method releases, without noise; None if it releases none."""
+        """The normal posterior that the method releases, without noise; None if it releases none.
+
+        >>> client.releases.belief(release).posterior is None
+        True
+        """
         return self._normal("posterior")
 
     @property
@@ -45,8 +73,40 @@ class Belief:
 
         It covers the noise of the answers, bounds on contributions and a search that ended early. Its covariance may be
         singular, and is zero for public tables.
+
+        >>> client.releases.belief(release).noise.names
+        ('age', 'sex=male', 'intercept')
         """
         return self._normal("noise")
+
+    @property
+    def topics(self) -> Topics | None:
+        """The topics of ``latent-dirichlet-allocation``; None for other models.
+
+        >>> client.releases.belief(release).topics is None
+        True
+        """
+        found = {block.name: block for block in self.blocks if block.family == "dirichlet"}
+        if not {"topics", "document"} <= found.keys():
+            return None
+        arrays = found["topics"].arrays
+        words = tuple(str(word) for word in arrays["values"])
+        return Topics(words, arrays["concentration"], found["document"].arrays["concentration"][0])
+
+    @property
+    def network(self) -> BeliefNetwork | None:
+        """The network of ``sigmoid-belief-network``; None for other models.
+
+        >>> client.releases.belief(release).network is None
+        True
+        """
+        found = {block.name: block for block in self.blocks}
+        if "weights" not in found or found["weights"].family != "normal-rows":
+            return None
+        weights = found["weights"].arrays
+        biases = (found[name].arrays["mean"] for name in ("hidden", "visible"))
+        names = tuple(str(name) for name in weights["names"])
+        return BeliefNetwork(names, weights["mean"], weights["precision"], weights["prior_precision"], *biases)
 
     def _normal(self, name: str) -> Gaussian | None:
         block = next((each for each in self.blocks if each.name == name and each.family == "normal"), None)

@@ -19,6 +19,7 @@ from corevault._cells import (
     parse_values,
 )
 from corevault._tables import TABLES, as_column, is_frame, make_arrow_table
+from corevault._transforms import KINDS, compute_column, list_inputs, share_members, write_key
 from corevault.errors import InvalidArgument, MissingColumn, WrongType
 from corevault.replies._decode import Reply
 from corevault.replies.dataset import Dataset
@@ -36,17 +37,32 @@ class Table(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class DesignColumn(Reply):
-    """One design column: its ``transform``, and the declared column that is its ``source``, if it has one."""
+    """One design column: its ``transform``, and the declared column that is its ``source``, if it has one.
+
+    A column of a term has the term's name in ``term``. If the term reads several columns, they are its ``sources``.
+
+    >>> example().design[0].source
+    'age'
+    """
 
     name: str
     transform: Mapping[str, Any]
     source: str | None = None
+    term: str | None = None
+    sources: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
-        """``constant``, ``affine`` or ``indicator``. Raises ``InvalidArgument`` for any other kind."""
+        """``constant``, ``affine`` or ``indicator``, or that of a term.
+
+        Terms have ``product``, ``legendre``, ``b-spline``, ``cosine`` or ``network``. Raises ``InvalidArgument`` for
+        any other kind.
+
+        >>> example().design[-1].kind
+        'constant'
+        """
         kind = self.transform.get("kind")
-        if kind == "constant" or (kind in ("affine", "indicator") and self.source is not None):
+        if kind == "constant" or (kind in KINDS and (self.source is not None or self.sources)):
             return str(kind)
         raise InvalidArgument(f"This version cannot compute the design column {self.name!r}; upgrade corevault.")
 
@@ -75,23 +91,37 @@ def design_matrix(
         InvalidArgument: a row is null, several labels are not in the design, or the schema is of another table.
         MissingColumn: the table lacks a column.
         WrongType: ``table`` is not a table.
+
+    >>> rows = {"age": [30, 60], "smoker": [0, 1], "sex": ["male", "female"]}
+    >>> design_matrix(example().design, rows).shape
+    (2, 4)
     """
     if null_rows not in ("refuse", "nan"):
         raise InvalidArgument("null_rows must be 'refuse' or 'nan'.")
     declared = _columns_of(schema)
-    sources = {column.source: None for column in design if column.kind != "constant" and column.source is not None}
+    transforms = share_members([(column.name, column.transform) for column in design])
+    given = [
+        [] if column.kind == "constant" else list_inputs(column.source, transform)
+        for column, transform in zip(design, transforms, strict=True)
+    ]
+    inputs = {write_key(each): each for members in given for each in members}
+    sources = dict.fromkeys(str(each["source"]) for each in inputs.values())
     if not sources:
         raise InvalidArgument("The design has no column that comes from the table, so its rows cannot be counted.")
-    texts = {column.source for column in design if column.kind == "indicator"}
+    texts = {str(each["source"]) for each in inputs.values() if each["kind"] == "indicator"}
     cells = {name: make_cells(each, as_text=name in texts) for name, each in _columns(table, list(sources)).items()}
-    matrix = np.ones((len(next(iter(cells.values()))), len(design)))
+    coordinates = dict[str, Array]()
     for name in sources:
-        places = [place for place, column in enumerate(design) if column.source == name]
+        own = {key: each for key, each in inputs.items() if each["source"] == name}
+        stated = [DesignColumn(name=name, source=name, transform=each) for each in own.values()]
         column = None if declared is None else _declaration(declared, name)
-        matrix[:, places] = _encode([design[place] for place in places], cells[name], column, null_rows)
-    for place, column_of_design in enumerate(design):
-        if column_of_design.kind == "constant":
-            matrix[:, place] = float(column_of_design.transform["value"])
+        coordinates |= zip(own, _encode(stated, cells[name], column, null_rows).T, strict=True)
+    matrix = np.ones((len(next(iter(cells.values()))), len(design)))
+    for place, (transform, members) in enumerate(zip(transforms, given, strict=True)):
+        if members:
+            matrix[:, place] = compute_column(transform, np.column_stack([coordinates[write_key(e)] for e in members]))
+        else:
+            matrix[:, place] = float(transform["value"])
     matrix[np.isnan(matrix).any(axis=1)] = np.nan
     return matrix
 

@@ -21,14 +21,25 @@ _DECREMENT = 1e-12  # twice the distance from the mode in nats at which Newton's
 
 
 def logistic_laplace(
-    x: Array, y: Array, weight: Array | None = None, *, prior_scale: float = 1.0, names: Sequence[str] = ()
+    x: Array,
+    y: Array,
+    weight: Array | None = None,
+    *,
+    prior_scale: float = 1.0,
+    prior_mean: Array | float = 0.0,
+    names: Sequence[str] = (),
 ) -> Gaussian:
-    """The Laplace approximation of weighted Bayesian logistic regression, prior ``N(0, prior_scale² I)``.
+    """The Laplace approximation of weighted Bayesian logistic regression, prior ``N(prior_mean, prior_scale² I)``.
 
     ``x`` ``(n, p)`` is the design matrix with the intercept, and ``y`` ``(n,)`` is 0 or 1. ``weight`` ``(n,)`` is
-    non-negative, by default 1. ``names`` are the columns' names, by default ``x0``, ``x1``, ….
+    non-negative, by default 1. ``prior_mean`` is one number, or ``(p,)``. ``names`` are the columns' names, by default
+    ``x0``, ``x1``, ….
 
-    Raises ``InvalidArgument`` for other shapes, labels or weights.
+    Raises ``InvalidArgument`` for other shapes, labels, weights or means.
+
+    >>> x, y = np.array([[1.0], [-1.0], [1.0]]), np.array([1.0, 0.0, 0.0])
+    >>> logistic_laplace(x, y).mean.round(2)
+    array([0.29])
     """
     x, y = as_floats(x, "x"), as_floats(y, "y")
     weights = np.ones(y.shape) if weight is None else as_floats(weight, "weight")
@@ -42,7 +53,10 @@ def logistic_laplace(
     if len(columns) != x.shape[1]:
         raise InvalidArgument(f"names must have one name for each of the {x.shape[1]} columns of x.")
     likelihood = OnePredictor(CURVES["logistic-regression"], x, y, weights)
-    prior = CoefficientPrior(np.full(x.shape[1], prior_scale))
+    mean = as_floats(prior_mean, "prior_mean")
+    if mean.shape not in {(), (x.shape[1],)} or not np.isfinite(mean).all():
+        raise InvalidArgument(f"prior_mean must be a finite number, or {x.shape[1]} of them, one for each column of x.")
+    prior = CoefficientPrior(np.full(x.shape[1], prior_scale), mean=np.broadcast_to(mean, x.shape[1]))
     return newton(likelihood, prior, columns).with_outcome(Outcome("logistic-regression", columns))
 
 
@@ -114,7 +128,9 @@ class _LogPosterior:
             value, gradient, information = self.likelihood.expand(theta)
         precision = self.prior.precision(theta)
         return Expansion(
-            value + self.prior.log_density(theta), gradient - precision * theta, information + np.diag(precision)
+            value + self.prior.log_density(theta),
+            gradient - precision * (theta - self.prior.mean),
+            information + np.diag(precision),
         )
 
     def climb(self, theta: Array, value: float, step: Array, decrement: float) -> tuple[Array, Expansion]:

@@ -166,9 +166,9 @@ class Multinomial:
 
 @dataclass(frozen=True, eq=False)
 class Mean:
-    """Rows that are normal with mean ``theta`` and standard deviation ``noise``."""
+    """Rows that are normal with mean ``theta``; ``precision`` ``(p, p)`` is the inverse covariance of the noise."""
 
-    noise: float
+    precision: Array
     x: Array
     weight: Array
 
@@ -176,7 +176,7 @@ class Mean:
         """The expansion at ``theta`` ``(p,)``."""
         total, weight = self.weight @ self.x, float(self.weight.sum())
         return Expansion(
-            value=float(total @ theta - 0.5 * weight * theta @ theta) / self.noise**2,
-            gradient=(total - weight * theta) / self.noise**2,
-            information=np.eye(len(theta)) * (weight / self.noise**2),
+            value=float((total - 0.5 * weight * theta) @ self.precision @ theta),
+            gradient=self.precision @ (total - weight * theta),
+            information=weight * self.precision,
         )

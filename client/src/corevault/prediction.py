@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr, softmax
+from scipy.special import expit, ndtr, ndtri, softmax
 
-from corevault._arguments import describe
+from corevault._arguments import describe, require_number
+from corevault.design import DesignColumn
 from corevault.errors import InvalidArgument, WrongType
 from corevault.replies.release import Release
 
@@ -23,7 +24,8 @@ class Outcome:
     """The quantity that a model predicts, given by its ``family`` and the design's ``columns``.
 
     ``classes`` are the categories of a categorical target. ``center`` and ``half`` map the linear predictor to the
-    target's units.
+    target's units. ``design`` describes the columns, and is empty for an object that you constructed.
+    ``has_unknown_noise`` is True if the last parameter is ``log_noise_scale``.
     """
 
     family: str
@@ -31,6 +33,8 @@ class Outcome:
     classes: tuple[str, ...] = ()
     center: float = 0.0
     half: float = 1.0
+    design: tuple[DesignColumn, ...] = ()
+    has_unknown_noise: bool = False
 
 
 def outcome_of(release: Release) -> Outcome:
@@ -43,6 +47,8 @@ def outcome_of(release: Release) -> Outcome:
         classes=tuple(str(name) for name in transform.get("categories", ())),
         center=float(transform["center"]) if is_affine else 0.0,
         half=float(transform["scale"]) if is_affine else 1.0,
+        design=release.design,
+        has_unknown_noise=is_affine and release.model.noise_scale is None,
     )
 
 
@@ -62,6 +68,33 @@ def predict_mean(outcome: Outcome, mean: Array, covariance: Array, x: object) ->
     if link is None:
         raise InvalidArgument(f"{outcome.family} has no mean to predict{_INSTEAD.get(outcome.family, '')}.")
     return outcome.center + outcome.half * link(*_predictor(mean, covariance, _design(outcome, x)))
+
+
+def predict_rows(outcome: Outcome, mean: Array, covariance: Array, x: object, level: float) -> list[dict[str, Any]]:
+    """One row of predictions for each row of ``x``; see ``Gaussian.predict``."""
+    if outcome.family == "multinomial-logistic":
+        probabilities = predict_probability(outcome, mean, covariance, x)
+        return [
+            {"class": outcome.classes[row.argmax()]} | dict(zip(outcome.classes, row.tolist(), strict=True))
+            for row in probabilities
+        ]
+    if outcome.family not in _INVERSE_LINKS:
+        raise InvalidArgument(f"{outcome.family} predicts no rows{_INSTEAD.get(outcome.family, '')}.")
+    inverse = _INVERSE_LINKS[outcome.family]
+    location, variance = _predictor(mean, covariance, _design(outcome, x))
+    half = find_quantile(level) * np.sqrt(variance)
+    low, high = (outcome.center + outcome.half * inverse(location + sign * half) for sign in (-1.0, 1.0))
+    name = "probability" if outcome.family in _PROBABILITIES else "mean"
+    columns = predict_mean(outcome, mean, covariance, x), low, high
+    return [dict(zip((name, "low", "high"), row, strict=True)) for row in np.column_stack(columns).tolist()]
+
+
+def find_quantile(level: float) -> float:
+    """The half width of a central interval of ``level`` in standard deviations."""
+    require_number(level, "level")
+    if not 0 < level < 1:
+        raise InvalidArgument("level must be between 0 and 1, such as 0.95.")
+    return float(ndtri(0.5 + 0.5 * level))
 
 
 _INSTEAD: Final = {
@@ -101,6 +134,16 @@ _MEANS: Final[Mapping[str, _Link]] = {
     "negative-binomial-regression": _log_link,
     "linear-regression": _linear,
     "student-t-regression": _linear,
+}
+
+
+_INVERSE_LINKS: Final[Mapping[str, Callable[[Array], Array]]] = {
+    "logistic-regression": expit,
+    "probit-regression": ndtr,
+    "poisson-regression": np.exp,
+    "negative-binomial-regression": np.exp,
+    "linear-regression": np.asarray,
+    "student-t-regression": np.asarray,
 }
 
 

@@ -4,14 +4,20 @@ Bounds and categories are public. Take them from a codebook or from the wording 
 the budget does not account for information about rows in a declaration.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from corevault._arguments import describe, is_number, require_text
+import numpy as np
+from numpy.typing import NDArray
+
+from corevault._arguments import describe, import_pandas, is_number, require_number, require_text
 from corevault._check import TableCheck, check_table
+from corevault._show import Table
+from corevault._spread import spread_points
 from corevault._upload import prepare
-from corevault.errors import InvalidArgument, UnexpectedReply, WrongType
+from corevault.errors import InvalidArgument, MissingDependency, UnexpectedReply, WrongType
 
 _TYPES = ("real", "integer", "categorical", "binary")
 
@@ -21,6 +27,9 @@ class Column:
     """A declared column. Without ``impute``, a missing value makes its row a null row.
 
     A null row contributes zero to every query. Raises ``InvalidArgument`` for an inconsistent declaration.
+
+    >>> Column("age", "integer", 17, 90, impute=38)
+    Column(name='age', type='integer', lower=17, upper=90, categories=None, impute=38)
     """
 
     name: str
@@ -64,9 +73,13 @@ class Column:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """The column from its JSON form. Raises ``UnexpectedReply`` for a form that this version does not support."""
-        categories, missing = body.get("categories"), body.get("missing")
+        """The column from its JSON form. Raises ``UnexpectedReply`` for a form that this version does not support.
+
+        >>> Column.from_json({"name": "sick", "type": "binary"})
+        Column(name='sick', type='binary', lower=None, upper=None, categories=None, impute=None)
+        """
         try:
+            categories, missing = body.get("categories"), body.get("missing")
             return cls(
                 name=body["name"],
                 type=body["type"],
@@ -75,13 +88,17 @@ class Column:
                 categories=None if categories is None else tuple(categories),
                 impute=None if missing is None else missing["impute"],
             )
-        except (KeyError, TypeError, InvalidArgument) as error:
+        except (KeyError, TypeError, AttributeError, InvalidArgument) as error:
             raise UnexpectedReply(
                 "The server declares a column that this version cannot read; upgrade corevault."
             ) from error
 
     def to_json(self) -> dict[str, Any]:
-        """The column in the JSON form of the HTTP contract."""
+        """The column in the JSON form of the HTTP contract.
+
+        >>> integer("age", 17, 90, impute=38).to_json()
+        {'name': 'age', 'type': 'integer', 'lower': 17, 'upper': 90, 'missing': {'impute': 38}}
+        """
         body: dict[str, Any] = {"name": self.name, "type": self.type}
         if self.lower is not None:
             body |= {"lower": self.lower, "upper": self.upper}
@@ -93,12 +110,20 @@ class Column:
 
 
 def real(name: str, lower: float, upper: float, *, impute: float | None = None) -> Column:
-    """A column of real numbers in ``[lower, upper]``; values outside are clamped."""
+    """A column of real numbers in ``[lower, upper]``; values outside are clamped.
+
+    >>> real("hours", 1, 99, impute=40.0).impute
+    40.0
+    """
     return Column(name, "real", lower, upper, impute=impute)
 
 
 def integer(name: str, lower: int, upper: int, *, impute: int | None = None) -> Column:
-    """A column of whole numbers in ``[lower, upper]``; values outside are clamped."""
+    """A column of whole numbers in ``[lower, upper]``; values outside are clamped.
+
+    >>> integer("age", 17, 90).upper
+    90
+    """
     return Column(name, "integer", lower, upper, impute=impute)
 
 
@@ -106,6 +131,9 @@ def categorical(name: str, categories: Sequence[str], *, impute: str | None = No
     """A column of ``categories``. The first is the reference, which has no design column.
 
     A cell matches the category of the same text, and otherwise the category of the same value: ``1.0`` is ``"1"``.
+
+    >>> categorical("sex", ["Female", "Male"]).categories
+    ('Female', 'Male')
     """
     if isinstance(categories, str | set | frozenset) or not hasattr(categories, "__iter__"):
         raise WrongType(f"categories must be a list of texts in a fixed order; {describe(categories)}.")
@@ -113,14 +141,46 @@ def categorical(name: str, categories: Sequence[str], *, impute: str | None = No
 
 
 def binary(name: str, *, impute: bool | None = None) -> Column:
-    """A column of 0 and 1, or false and true."""
+    """A column of 0 and 1, or false and true.
+
+    >>> binary("sick").type
+    'binary'
+    """
     return Column(name, "binary", impute=impute)
+
+
+def _fill(column: Column, places: NDArray[np.float64]) -> list[Any]:
+    """Cells of a column, from numbers in (0, 1)."""
+    if column.categories is not None:
+        return [column.categories[int(place * len(column.categories))] for place in places]
+    if column.lower is None or column.upper is None:
+        return [bool(place < 0.5) for place in places]
+    if column.type == "integer":
+        first, last = math.ceil(column.lower), math.floor(column.upper)
+        return [min(first + int(place * (last - first + 1)), last) for place in places]
+    values: list[Any] = (column.lower + places * (column.upper - column.lower)).tolist()
+    return values
+
+
+def _write_column(column: Column) -> str:
+    bounds = () if column.lower is None else (f"{column.lower:g}", f"{column.upper:g}")
+    categories = () if column.categories is None else (repr(list(column.categories)),)
+    impute = () if column.impute is None else (f"impute={column.impute!r}",)
+    return f"{column.type}({', '.join((repr(column.name), *bounds, *categories, *impute))})"
+
+
+def _describe(column: Column) -> dict[str, object]:
+    domain = column.categories if column.lower is None else f"{column.lower:g} to {column.upper:g}"
+    return {"column": column.name, "type": column.type, "domain": domain, "impute": column.impute}
 
 
 class Schema:
     """The declared columns of a table, in order.
 
     Raises ``InvalidArgument`` if a name appears twice, and ``WrongType`` for anything but columns.
+
+    >>> Schema(integer("age", 17, 90), categorical("sex", ["F", "M"]), binary("sick"))
+    Schema(integer('age', 17, 90), categorical('sex', ['F', 'M']), binary('sick'))
     """
 
     def __init__(self, *columns: Column) -> None:
@@ -132,23 +192,60 @@ class Schema:
 
     @property
     def names(self) -> list[str]:
-        """The columns' names, which can select a DataFrame's columns before an upload."""
+        """The columns' names, which can select a DataFrame's columns before an upload.
+
+        >>> Schema(integer("age", 17, 90), binary("sick")).names
+        ['age', 'sick']
+        """
         return [column.name for column in self.columns]
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
 
     def __repr__(self) -> str:
-        return f"Schema({', '.join(repr(column) for column in self.columns)})"
+        return f"Schema({', '.join(_write_column(column) for column in self.columns)})"
+
+    def _repr_html_(self) -> str:
+        return Table([_describe(column) for column in self.columns])._repr_html_()
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The columns in the JSON form of the HTTP contract."""
+        """The columns in the JSON form of the HTTP contract.
+
+        >>> Schema(binary("sick")).to_json()
+        [{'name': 'sick', 'type': 'binary'}]
+        """
         return [column.to_json() for column in self.columns]
 
     @classmethod
     def from_json(cls, columns: Sequence[Mapping[str, Any]]) -> Self:
-        """The schema from its JSON form."""
+        """The schema from its JSON form.
+
+        >>> Schema.from_json([{"name": "sick", "type": "binary"}])
+        Schema(binary('sick'))
+        """
         return cls(*(Column.from_json(column) for column in columns))
+
+    def dummy(self, count: int) -> Any:
+        """``count`` rows that fit the declaration, to try code before there is a release.
+
+        They are computed from the declaration alone, and always the same. Each column fills its bounds or categories
+        evenly, and columns do not depend on one another. So results of a model on them mean nothing. The table is a
+        DataFrame, or a mapping of names to lists if pandas is not installed.
+
+        >>> Schema(integer("age", 17, 90), categorical("sex", ["F", "M"])).dummy(3).values.tolist()
+        [[35, 'F'], [17, 'M'], [73, 'F']]
+
+        Raises ``InvalidArgument`` for a negative ``count``.
+        """
+        if not isinstance(count, int) or isinstance(count, bool):
+            raise WrongType(f"count must be a whole number; {describe(count)}.")
+        require_number(count, "count", lower=0)
+        points = spread_points(count, len(self.columns))
+        table = {column.name: _fill(column, points[:, place]) for place, column in enumerate(self.columns)}
+        try:
+            return import_pandas().DataFrame(table)
+        except MissingDependency:
+            return table
 
     def check(self, table: object) -> TableCheck:
         """Counts the cells of a table that would be missing or clamped. Sends nothing.
@@ -165,6 +262,10 @@ class Schema:
         declaration because of them, except to correct an obvious mistake.
 
         Raises ``WrongType`` for any other object, and ``InvalidArgument`` if it cannot be read as a table.
+
+        >>> found = Schema(integer("age", 17, 90)).check({"age": [30, 120, None]})
+        >>> found.null_rows, found.columns["age"].clamped
+        (1, 1)
         """
         upload = prepare(table)
         if not upload.repeatable:

@@ -58,6 +58,10 @@ def verify_release(
     Raises:
         VerificationError: a check failed; the message names it.
         InvalidArgument: ``pinned`` is empty. Without pinned keys the server, which they guard against, is trusted.
+
+    >>> points, certificate = client.releases.points(release, "csv"), client.releases.certificate(release)
+    >>> verify_release(release, certificate, [points], published=client.signing_keys())["unit"]
+    {'kind': 'row'}
     """
     trusted = read_pins(pinned) or tuple(
         key.public_key for key in published if key.use == "release" and _is_ed25519(key)

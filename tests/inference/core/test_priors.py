@@ -18,12 +18,15 @@ from app.inference.models.logistic import LogisticRegression
 from app.inference.post.laplace import fit_laplace
 from tests.inference.support import SPEC, facts
 
-SCALES = np.array([0.5, 2.0, 1.0])
+SCALES, MEAN = np.array([0.5, 2.0, 1.0]), np.array([1.5, -2.0, 0.3])
 PRIORS = (
     NormalPrior(SCALES),
     HierarchicalPrior(SCALES, 3.0),
     HierarchicalPrior(SCALES, 0.7, independent=1),
     HierarchicalPrior(SCALES, 1e5),
+    NormalPrior(SCALES, MEAN),
+    HierarchicalPrior(SCALES, 3.0, centre=MEAN),
+    HierarchicalPrior(SCALES, 0.7, independent=1, centre=MEAN),
 )
 
 
@@ -112,6 +115,15 @@ def test_scales_are_set_by_parameter_column_and_feature() -> None:
     np.testing.assert_array_equal(hierarchical.scales, np.full(6, 3.0))
 
 
+def test_means_are_set_by_parameter_column_and_feature() -> None:
+    stated = {"age": 0.5, "colour": 2.0, "colour=blue": 7.0, "intercept": -1.0}
+    for prior in (_prior(mean=stated), _prior(mean=stated, degrees_of_freedom=4.0)):
+        np.testing.assert_array_equal(prior.mean, [0.5, 0.0, 2.0, 7.0, 0.0, -1.0])
+        np.testing.assert_array_equal(prior.gradient(prior.mean), 0)
+        draws = prior.sample(np.random.default_rng(0), 100_000)
+        np.testing.assert_allclose(np.median(draws, axis=0), prior.mean, atol=0.05)
+
+
 @pytest.mark.parametrize(
     ("fields", "pointer"),
     [
@@ -120,6 +132,9 @@ def test_scales_are_set_by_parameter_column_and_feature() -> None:
         ({"scale": 1e7}, "/model/prior/scale"),
         ({"scales": {"age": -1.0}}, "/model/prior/scales"),
         ({"scales": {"secret_name": 1.0}}, "/model/prior/scales"),
+        ({"mean": {"age": 100.5}}, "/model/prior/mean"),
+        ({"mean": {"age": float("nan")}}, "/model/prior/mean"),
+        ({"mean": {"secret_name": 1.0}}, "/model/prior/mean"),
         ({"degrees_of_freedom": 0.0}, "/model/prior/degrees_of_freedom"),
         ({"degrees_of_freedom": float("inf")}, "/model/prior/degrees_of_freedom"),
     ],

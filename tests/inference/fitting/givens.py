@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.inference.core.design import Design
+from app.inference.core.designs.columns import ColumnEncoder
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64, Model
 from app.inference.core.plan import ModelSpec, PriorSpec
@@ -84,8 +85,9 @@ def collinear_design(levels: int, rows: int) -> Givens:
 def _logistic(x: Array64, theta: Array64) -> Givens:
     width = x.shape[1]
     model = LogisticRegression(width)
-    columns = [DesignColumn(f"x{index}", f"x{index}", {"kind": "affine"}) for index in range(width - 1)]
-    design = Design((), None, (*columns, DesignColumn("intercept", None, {"kind": "constant"})))
+    encoders = tuple(ColumnEncoder(Column(f"x{index}", "real", -1.0, 1.0)) for index in range(width - 1))
+    columns = [column for encoder in encoders for column in encoder.columns]
+    design = Design(encoders, None, (*columns, DesignColumn("intercept", None, {"kind": "constant"})))
     y = model.sample_targets(np.random.default_rng(3), x, theta)
     return _of(model, design, NormalPrior(np.ones(width)), x, y)
 

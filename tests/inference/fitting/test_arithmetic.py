@@ -144,9 +144,11 @@ def test_a_nearly_singular_posterior_is_ill_conditioned() -> None:
 
 def test_an_invalid_target_is_replaced_by_one_near() -> None:
     prior = np.eye(2)
-    np.testing.assert_array_equal(make_target(np.zeros(2), np.full((2, 2), np.nan), prior).precision, prior)
-    np.testing.assert_array_equal(make_target(np.array([np.nan, 2.0]), prior, prior).mean, [0, 2])
-    found = make_target(np.zeros(2), np.diag([-5.0, 7.0]), prior)
+    np.testing.assert_array_equal(
+        make_target(np.zeros(2), np.full((2, 2), np.nan), np.zeros(2), prior).precision, prior
+    )
+    np.testing.assert_array_equal(make_target(np.array([np.nan, 2.0]), prior, np.zeros(2), prior).mean, [0, 2])
+    found = make_target(np.zeros(2), np.diag([-5.0, 7.0]), np.zeros(2), prior)
     np.testing.assert_allclose(found.precision, np.diag([1.0, 7.0]))
 
 

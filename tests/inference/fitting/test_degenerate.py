@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.inference.core.design import Design
+from app.inference.core.designs.columns import ColumnEncoder
+from app.inference.core.facts import Column
 from app.inference.core.model import Array64, Model
 from app.inference.core.priors import HierarchicalPrior, NormalPrior, Prior
 from app.inference.core.release import DesignColumn
@@ -33,8 +35,9 @@ def make_precision(kind: str, width: int, scale: float, rng: np.random.Generator
 
 
 def make_design(width: int) -> Design:
-    columns = [DesignColumn(f"x{index}", f"x{index}", {"kind": "affine"}) for index in range(width - 1)]
-    return Design((), None, (*columns, DesignColumn("intercept", None, {"kind": "constant"})))
+    encoders = tuple(ColumnEncoder(Column(f"x{index}", "real", -1.0, 1.0)) for index in range(width - 1))
+    columns = [column for encoder in encoders for column in encoder.columns]
+    return Design(encoders, None, (*columns, DesignColumn("intercept", None, {"kind": "constant"})))
 
 
 @pytest.mark.slow

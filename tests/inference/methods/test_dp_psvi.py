@@ -12,7 +12,7 @@ from app.inference.core.problems import make_problem
 from app.inference.post.laplace import Laplace, fit_laplace
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import compute_smallest_exact, find_method
-from app.inference.runner import run
+from app.inference.runner import run_points
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, SelfComposedEvent
 from support.divergence import compute_divergence
 from support.table import Table
@@ -126,7 +126,7 @@ def test_a_run_approximates_the_full_posterior(noise: Any, schedule: str, iterat
     plan = find_method("dp-psvi").plan(request, facts(4200))
     logistic, _, prior_of_it = make_problem(SPEC, facts(4200))
     asked = ClippedGaussianOracle(logistic, plan, facts(4200), source, noise=noise, sampling=sampling)
-    points = run(plan, facts(4200), asked, np.random.default_rng(2), lambda _: None)
+    points = run_points(plan, facts(4200), asked, np.random.default_rng(2), lambda _: None)
     assert points.y is not None
     rows = np.asarray(logistic.fold(points.u, points.y))
     found = fit_laplace(logistic, rows, points.weight, prior_of_it, np.zeros(WIDTH))

@@ -130,6 +130,27 @@ def test_omp_adds_the_row_most_aligned_with_the_residual() -> None:
         assert np.argmax(aligned) in after.indices
 
 
+@pytest.mark.parametrize("size", [8, 12, 25])
+def test_omp_improves_a_start_and_fits_its_weights(size: int) -> None:
+    """The weights match the library's, also for a start far from any fit."""
+    vectors, rng = _vectors(200, 40), np.random.default_rng(3)
+    start = Selection(rng.choice(200, 6, replace=False), np.full(6, 30.0))
+    found = omp(sum_vectors(vectors.copy()), size, start)
+    exact = vectors.astype(np.float64)
+    weights, error = nnls(exact[found.indices].T, exact.sum(axis=0))
+    np.testing.assert_allclose(found.weights, weights, rtol=1e-5)
+    assert error < nnls(exact[start.indices].T, exact.sum(axis=0))[1]
+    assert len(found.indices) <= size
+
+
+def test_omp_from_no_rows_is_omp_without_a_start() -> None:
+    vectors = _vectors()
+    empty = Selection(np.zeros(0, np.int64), np.zeros(0))
+    found, plain = omp(sum_vectors(vectors.copy()), 20, empty), _solve(omp, vectors, 20)
+    np.testing.assert_array_equal(found.indices, plain.indices)
+    np.testing.assert_array_equal(found.weights, plain.weights)
+
+
 @pytest.mark.parametrize("at", range(5))
 def test_non_negative_least_squares_from_any_feasible_start(at: int) -> None:
     rng = np.random.default_rng(at)

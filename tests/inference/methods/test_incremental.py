@@ -69,7 +69,7 @@ def test_only_the_newest_point_and_the_weights_move() -> None:
     for before, after in pairwise(states[1:]):
         settled = len(after.u) - 1
         np.testing.assert_array_equal(after.u[:settled], before.u[:settled])
-        assert settled == 0 or np.any(after.log_weights[:settled] != before.log_weights[:settled])
+        assert settled == 0 or np.any(after.weights[:settled] != before.weights[:settled])
         if len(after.u) == len(before.u):
             assert np.any(after.u[settled] != before.u[settled])
 

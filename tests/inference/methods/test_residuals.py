@@ -19,7 +19,10 @@ from support.divergence import compute_divergence
 from tests.inference.populations import DECLARED, SPECS, population, posterior
 
 LINEAR, GAUSSIAN = SPECS[2], SPECS[6]
-EXACT = (LINEAR, replace(GAUSSIAN, noise_scale=0.7, prior=PriorSpec(0.4, {"age": 2.0})))
+EXACT = (
+    replace(LINEAR, prior=PriorSpec(0.3, mean={"age": -0.9, "intercept": 0.5})),
+    replace(GAUSSIAN, noise_scale=0.7, prior=PriorSpec(0.4, {"age": 2.0}, mean={"hours": 0.6})),
+)
 
 
 def _problem(spec: ModelSpec) -> tuple[Problem, PublicTable, Residuals]:

@@ -24,6 +24,9 @@ from app.inference.private_zone.queries import (
     MomentSum,
     PotentialSum,
     ResidualHistogram,
+    RobustInformationSum,
+    RobustPotentialSum,
+    RobustScoreSum,
     TailSum,
 )
 from app.inference.private_zone.rng import make_sampling_generator
@@ -38,6 +41,9 @@ THETA, METRIC = RNG.standard_normal(WIDTH), np.eye(WIDTH) * 2
 SMALL = 1e-3  # so small a clip that every unit is at its bound
 QUERIES: list[Query] = [
     PotentialSum(RNG.standard_normal((5, WIDTH)), SMALL),
+    RobustPotentialSum(RNG.standard_normal((5, WIDTH)), SMALL, beta=0.3),
+    RobustScoreSum(THETA, METRIC, SMALL, beta=0.3),
+    RobustInformationSum(THETA, METRIC, SMALL, beta=0.3),
     BoundedScoreSum(THETA, METRIC, SMALL),
     ClippedScoreSum(THETA, METRIC, SMALL),
     InformationSum(THETA, METRIC, SMALL),

@@ -22,6 +22,9 @@ from app.inference.private_zone.queries import (
     MeanSum,
     MomentSum,
     PotentialSum,
+    RobustInformationSum,
+    RobustPotentialSum,
+    RobustScoreSum,
     TailSum,
     find_kind,
 )
@@ -34,6 +37,14 @@ Make = Callable[[np.random.Generator, float, float], Query]
 KINDS: dict[str, Make] = {
     "potential_sum": lambda rng, clip, spread: PotentialSum(spread * rng.standard_normal((5, WIDTH)), clip),
     "potential_sum, pairs": lambda rng, clip, spread: PotentialSum(_pairs(rng, spread), clip, antithetic=True),
+    "robust_potential_sum": lambda rng, clip, spread: RobustPotentialSum(
+        spread * rng.standard_normal((5, WIDTH)), clip, beta=0.3
+    ),
+    "robust_potential_sum, pairs": lambda rng, clip, spread: RobustPotentialSum(
+        _pairs(rng, spread), clip, antithetic=True, beta=0.3
+    ),
+    "robust_score_sum": lambda rng, clip, spread: RobustScoreSum(*_at(rng, spread), clip, beta=0.3),
+    "robust_information_sum": lambda rng, clip, spread: RobustInformationSum(*_at(rng, spread), clip, beta=0.3),
     "bounded_score_sum": lambda rng, clip, spread: BoundedScoreSum(*_at(rng, spread), clip),
     "bounded_score_sum, in parts": lambda rng, clip, spread: BoundedScoreSum(*_at(rng, spread), clip, 0.6 * clip),
     "clipped_score_sum": lambda rng, clip, spread: ClippedScoreSum(*_at(rng, spread), clip),
@@ -145,7 +156,7 @@ def test_scales_are_proportional_to_the_multiplier(name: str) -> None:
 @EVERY
 @pytest.mark.parametrize("each", [1, 3])
 def test_padding_a_unit_with_absent_rows_changes_nothing(name: str, each: int) -> None:
-    """A unit of one present row contributes that row; absent ones have no effect."""
+    """W5: a unit of one present row contributes that row; absent ones have no effect."""
     rng = np.random.default_rng(3)
     query, rows = KINDS[name](rng, 0.5, 1.0), _rows(rng, 40)
     padded = _rows(rng, 40 * each).reshape(40, each, WIDTH)
@@ -154,7 +165,7 @@ def test_padding_a_unit_with_absent_rows_changes_nothing(name: str, each: int) -
     present[:, each // 2] = True
     alone = query.sum(MODEL, rows, np.ones(40, dtype=bool), 1)
     together = query.sum(MODEL, padded.reshape(-1, WIDTH), present.ravel(), each)
-    np.testing.assert_allclose(together, alone, atol=40 * 6000 if name == "information_sum" else 40)
+    np.testing.assert_allclose(together, alone, atol=40 * 6000 if name.endswith("information_sum") else 40)
 
 
 @EVERY
@@ -206,12 +217,23 @@ def _by_hand(name: str, query: Any, z: Array64) -> Array64:
     elif name.startswith("potential_sum"):
         values = -np.log1p(np.exp(-z @ query.draws.T))
         values -= values.mean(axis=1, keepdims=True)
+    elif name.startswith("robust_potential_sum"):
+        p, beta = expit(z @ query.draws.T), query.beta
+        values = p**beta / beta - (p ** (1 + beta) + (1 - p) ** (1 + beta)) / (1 + beta)
+        values -= values.mean(axis=1, keepdims=True)
     else:
         failure, transformed = expit(-z @ query.theta), z @ query.transform.T
-        if name == "information_sum":
+        damping = np.ones(len(z))
+        if name.startswith("robust"):
+            damping = (1 - failure) ** query.beta * failure + failure**query.beta * (1 - failure)
+        if name.endswith("information_sum"):
+            transformed *= np.sqrt(damping)[:, None]
             values = transformed * np.sqrt(failure * (1 - failure))[:, None]
             weights = np.minimum(1, query.bound / np.sum(values**2, axis=1))
             return np.asarray((values * weights[:, None]).T @ values)
+        if name == "robust_score_sum":
+            most = np.maximum(failure, 1 - failure) * np.linalg.norm(transformed, axis=1)
+            return np.asarray((np.minimum(1, query.clip / most) * failure * damping) @ transformed)
         values = transformed * failure[:, None]
         if name.startswith("bounded_score_sum"):
             rest, last = np.sqrt(query.clip**2 - query.last_bound**2), WIDTH - 1 if query.last_bound else WIDTH
@@ -278,6 +300,10 @@ def test_an_information_matrix_is_symmetric_with_one_draw_per_pair() -> None:
         PotentialSum(np.zeros((4, WIDTH - 1)), 1.0),
         PotentialSum(np.zeros((4, WIDTH)), np.inf),
         PotentialSum(np.zeros((3, WIDTH)), 1.0, antithetic=True),
+        RobustPotentialSum(np.full((4, WIDTH), np.nan), 1.0, beta=0.3),
+        *(RobustPotentialSum(np.zeros((4, WIDTH)), 1.0, beta=beta) for beta in (0.0, -0.1, 1.1, np.nan, np.inf)),
+        *(RobustScoreSum(np.zeros(WIDTH), np.eye(WIDTH), 1.0, beta=beta) for beta in (0.0, np.nan)),
+        *(RobustInformationSum(np.zeros(WIDTH), np.eye(WIDTH), 1.0, beta=beta) for beta in (0.0, np.nan)),
         BoundedScoreSum(np.zeros(WIDTH - 1), np.eye(WIDTH - 1), 1.0),
         BoundedScoreSum(np.zeros(WIDTH), np.full((WIDTH, WIDTH), np.inf), 1.0),
         *(BoundedScoreSum(np.zeros(WIDTH), np.eye(WIDTH), 1.0, apart) for apart in (-0.1, 1.0, np.nan, np.inf)),

@@ -6,6 +6,7 @@ from app.inference.private_zone.rng import make_monte_carlo_generator, make_samp
 
 
 def test_generators_start_from_fresh_entropy() -> None:
+    """W7: two generators have different keys."""
     for make in (make_sampling_generator, make_monte_carlo_generator):
         assert make().integers(0, 2**63, size=4).tolist() != make().integers(0, 2**63, size=4).tolist()
 

@@ -17,6 +17,9 @@ The other coordinates move; they may leave the declared bounds unless the reques
 scale, so they stay positive. A numeric target moves within its bounds. With the schedule ``incremental``, points are
 added one by one (:mod:`app.inference.methods.dp_psvi.incremental`); queries and price are the same.
 
+With ``beta``, all potentials belong to a beta-likelihood (:mod:`app.inference.methods.dp_psvi.robust`). Their range is
+``1 / beta``, so C is at most ``sqrt(S) / (2 beta)`` for each row of a unit. At this C nothing is clipped.
+
 Defaults were chosen by measurement, once, with 50 points at epsilon 0.1 to 2. There were six designs of 6 to 51
 coordinates and 20,000 to 100,000 rows: bounded, heavy-tailed, with rare levels; health insurance, census income,
 synthetic. The KL to the full posterior falls to 0.3 to 8 % of the prior's at epsilon 1, and to 1 to 7 % at 0.3:
@@ -29,6 +32,10 @@ synthetic. The KL to the full posterior falls to 0.3 to 8 % of the prior's at ep
 - *Single precision for points*, as for rows: its rounding is far below the noise, and an iteration is faster.
 - *Adam with cosine decay* on points (0.07) and log weights (0.07), with larger steps if there are few iterations. With
   this decay, averaging iterates has no benefit.
+
+The paper has other settings: weights start at the slots over M, C is one median norm, and the lengths of steps are
+``learning_rate / t``. They are used with ``steps`` ``published`` or ``gradient``
+(:mod:`app.inference.methods.steps`). The unit of points is then half of a column's range, and that of weights is 1.
 """
 
 import math
@@ -39,6 +46,7 @@ import numpy as np
 
 from app.errors import InvalidRequest
 from app.inference.core.bounds import WITHIN_BOUNDS
+from app.inference.core.capabilities import Artefact, Capability
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Knob, Parameter
 from app.inference.core.model import Array32
@@ -49,6 +57,7 @@ from app.inference.core.release import Pseudocoreset
 from app.inference.methods.dp_psvi.convergence import estimate_newton_step
 from app.inference.methods.dp_psvi.incremental import INCREMENTAL, SCHEDULE
 from app.inference.methods.dp_psvi.release import MODE_TOLERANCE, is_in_tail, make_release
+from app.inference.methods.dp_psvi.robust import bound_norm, describe_clipping, find_kind, make_query
 from app.inference.methods.dp_psvi.state import LEAST_CLIP, Setup, State, count_present_points
 from app.inference.methods.dp_psvi.updates import grow, update_points, update_targets, update_weights
 from app.inference.methods.private import (
@@ -60,21 +69,36 @@ from app.inference.methods.private import (
     read_request,
     shorten_plan,
 )
+from app.inference.methods.robustness import BETA, decorate, read_beta
+from app.inference.methods.steps import COSINE, STEPS, Schedule
 from app.inference.post.gradients import centre, compute_psvi_gradients
 from app.inference.post.laplace import fit_laplace
 from app.inference.post.optimisers import start_adam
-from app.inference.private_zone.mechanisms import CLIP_FLOOR, GRID_BITS
-from app.inference.private_zone.queries import PotentialSum
+from app.inference.private_zone.mechanisms import CLIP_FLOOR
 
 _BATCH, _LEAST_RATE = 2_500, 0.02
 DRAWS = Parameter("posterior_draws", "integer", 2, 1000, "Number of posterior draws in each iteration.", default=100)
 ITERATIONS = make_iterations_parameter(1000)
 RATE = make_rate_parameter(_BATCH, _LEAST_RATE)
 
-_CLIP_MEDIANS, _CLIP_LENGTHS = 3.0, 5.0
+LEARNING_RATE = Parameter(
+    "learning_rate",
+    "number",
+    0,
+    100,
+    "Length of the first published step. Its unit is half of a column's range, and 1 for weights. Not for steps that "
+    "decay by a cosine.",
+    default=1.0,
+    exclusive_minimum=True,
+)
+
+_CLIP_MEDIANS, _PUBLISHED_MEDIANS, _CLIP_LENGTHS = 3.0, 1.0, 5.0
 _POPULATION = 256
 _STARTING_SHARE = 0.005
 _MODE_DRIFT = 0.9  # share of the mode's last move that is added to the next warm start
+
+
+_CHOICES = (SCHEDULE, STEPS, LEARNING_RATE, WITHIN_BOUNDS, BETA)
 
 
 class DpPsvi:
@@ -85,7 +109,9 @@ class DpPsvi:
         "Private pseudocoresets by noisy gradient descent on points and weights (PSVI; Bayesian Pseudocoresets, 2020)."
     )
     private = True
-    parameters: tuple[Knob, ...] = (DRAWS, ITERATIONS, RATE, SCHEDULE, WITHIN_BOUNDS)
+    needs = frozenset({Capability.POTENTIALS})
+    leaves = Artefact.POINTS
+    parameters: tuple[Knob, ...] = (DRAWS, ITERATIONS, RATE, SCHEDULE, STEPS, LEARNING_RATE, WITHIN_BOUNDS, BETA)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
         """Plan T identical queries of S values each, on Poisson subsamples of rate q.
@@ -101,20 +127,29 @@ class DpPsvi:
                 "/parameters/schedule",
                 "The incremental schedule needs an iteration for each point; use more iterations or a smaller size.",
             )
-        least = max(CLIP_FLOOR, _CLIP_LENGTHS * math.sqrt(draws * model.dimension / facts.slots))
+        if LEARNING_RATE.name in request.parameters and STEPS.name not in chosen:
+            raise InvalidRequest.at(
+                f"/parameters/{LEARNING_RATE.name}", "Steps that decay by a cosine have no learning rate; leave it out."
+            )
+        medians, least = _PUBLISHED_MEDIANS, CLIP_FLOOR
+        if STEPS.name not in chosen:
+            medians = _CLIP_MEDIANS
+            least = max(CLIP_FLOOR, _CLIP_LENGTHS * math.sqrt(draws * model.dimension / facts.slots))
+        beta = read_beta(request.parameters, model)
         return make_plan(
             self.id,
             request,
             model,
             mechanism,
             parameters={DRAWS.name: draws, LEAST_CLIP: least, **chosen},
-            clipping=(
-                f"Each unit contributes a vector of {draws} log-likelihoods at posterior draws, summed over its rows "
-                f"and centred. The vector is clipped to L2 norm C, divided by C/2^{GRID_BITS} and rounded to integers "
-                f"whose squares sum to at most 2^{2 * GRID_BITS}. C is {_CLIP_MEDIANS:g} times the median norm over "
-                f"the current pseudopoints, and at least {least:.4g}."
+            clipping=describe_clipping(
+                draws,
+                medians,
+                least,
+                beta,
+                bound_norm(decorate(model, beta), draws, facts.rows_per_unit),
             ),
-            queries=(PlannedQuery(PotentialSum.kind, draws, make_event(mechanism), mechanism.iterations),),
+            queries=(PlannedQuery(find_kind(beta), draws, make_event(mechanism), mechanism.iterations),),
         )
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
@@ -129,20 +164,35 @@ class DpPsvi:
         if plan.mechanism is None:
             raise ValueError("a private method runs under a mechanism")
         model, design, prior = make_problem(plan.model, facts)
+        beta = read_beta(plan.parameters, model)
+        plain, model = model, decorate(model, beta)
         count = count_present_points(plan, 0)
         u = design.sample(rng, count)
         y = model.starting_targets(rng, u)
-        start = float(np.log(_STARTING_SHARE * facts.slots / plan.size))
+        steps = read_steps(plan)
+        start = (1.0 if steps.is_published else _STARTING_SHARE) * facts.slots / plan.size
         x = design.sample(rng, _POPULATION)
         population = model.fold(x, model.starting_targets(rng, x))
         rate, rows_per_unit = plan.mechanism.sampling_rate, facts.rows_per_unit
         return State(
-            setup=Setup(model, design, prior, plan, rate, start, population, rows_per_unit),
+            setup=Setup(
+                model,
+                design,
+                prior,
+                plan,
+                rate,
+                start,
+                steps,
+                population,
+                rows_per_unit,
+                plain=plain,
+                beta=beta,
+            ),
             done=0,
             u=u,
             y=y,
-            log_weights=np.full(count, start),
-            mode=np.zeros(model.dimension),
+            weights=np.full(count, start),
+            mode=prior.mean,
             drift=np.zeros(model.dimension),
             point_moments=start_adam(u.shape),
             target_moments=start_adam((count,)),
@@ -156,19 +206,22 @@ class DpPsvi:
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
         """Carry out one iteration of Algorithm 1."""
         state = grow(rng, state)
-        setup, weights = state.setup, np.exp(state.log_weights)
-        rows, start = setup.model.fold(state.u, state.y), state.mode + _MODE_DRIFT * state.drift
-        posterior = fit_laplace(setup.model, rows, weights, setup.prior, start, tolerance=MODE_TOLERANCE)
+        setup, weights = state.setup, state.weights
+        model = setup.model
+        rows, start = model.fold(state.u, state.y), state.mode + _MODE_DRIFT * state.drift
+        posterior = fit_laplace(model, rows, weights, setup.prior, start, tolerance=MODE_TOLERANCE)
         draws = posterior.draw(rng, setup.plan.answer_length)
         single = [each.astype(np.float32) for each in (state.u, state.y, draws)]
-        potentials, pull_back = setup.model.point_potentials(*single)
+        potentials, pull_back = model.point_potentials(*single)
         potentials = centre(potentials)
-        clip = _choose_clip(potentials, setup.least_clip)
-        residual = oracle.ask(PotentialSum(draws, clip, antithetic=len(draws) % 2 == 0)) / setup.sampling_rate
+        medians = _PUBLISHED_MEDIANS if setup.steps.is_published else _CLIP_MEDIANS
+        longest = bound_norm(model, len(draws), setup.rows_per_unit)
+        clip = min(_choose_clip(potentials, medians, setup.least_clip), longest)
+        residual = oracle.ask(make_query(draws, clip, setup.beta)) / setup.sampling_rate
         residual -= weights.astype(potentials.dtype) @ potentials
         by_weight, by_point, by_target = compute_psvi_gradients(pull_back, weights, potentials, residual)
         u, point_moments = update_points(state, by_point)
-        log_weights, weight_moments = update_weights(state, weights * by_weight)
+        weights, weight_moments = update_weights(state, by_weight)
         y, target_moments = update_targets(state, by_target)
         newton_steps = state.newton_steps
         if is_in_tail(state):
@@ -178,7 +231,7 @@ class DpPsvi:
             done=state.done + 1,
             u=u,
             y=y,
-            log_weights=log_weights,
+            weights=weights,
             mode=posterior.mean,
             drift=posterior.mean - state.mode,
             point_moments=point_moments,
@@ -195,15 +248,22 @@ class DpPsvi:
         return make_release(state)
 
 
-def _choose_clip(potentials: Array32, least: float) -> float:
+def _choose_clip(potentials: Array32, medians: float, least: float) -> float:
     squares = np.vecdot(potentials, potentials)
     middle = len(squares) // 2
     squares.partition(middle)
-    return max(_CLIP_MEDIANS * math.sqrt(squares[middle]), least)
+    return max(medians * math.sqrt(squares[middle]), least)
 
 
 def _choose(request: PlanRequest) -> tuple[int, dict[str, Any]]:
     """Read the number of posterior draws, and the parameters that differ from their defaults."""
     draws = request.parameters.get(DRAWS.name, DRAWS.default)
-    choices = ((knob, request.parameters.get(knob.name, knob.default)) for knob in (SCHEDULE, WITHIN_BOUNDS))
+    choices = ((knob, request.parameters.get(knob.name, knob.default)) for knob in _CHOICES)
     return int(draws), {knob.name: value for knob, value in choices if value != knob.default}
+
+
+def read_steps(plan: MechanismPlan) -> Schedule:
+    """Read the schedule of a plan; plans of earlier versions decay by a cosine."""
+    parameters = plan.parameters
+    rate = float(parameters.get(LEARNING_RATE.name, LEARNING_RATE.default))
+    return Schedule(parameters.get(STEPS.name, COSINE), rate, plan.steps)

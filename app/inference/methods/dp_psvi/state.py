@@ -8,6 +8,7 @@ from app.inference.core.model import Array64, Model
 from app.inference.core.plan import MechanismPlan
 from app.inference.core.priors import Prior
 from app.inference.methods.dp_psvi.incremental import INCREMENTAL, JOINT, SCHEDULE, count_points
+from app.inference.methods.steps import Schedule
 from app.inference.post.optimisers import Adam
 from app.inference.private_zone.mechanisms import CLIP_FLOOR
 
@@ -24,9 +25,12 @@ class Setup:
     prior: Prior
     plan: MechanismPlan
     sampling_rate: float
-    starting_log_weight: float
+    starting_weight: float
+    steps: Schedule
     population: Array64  # folded rows (n, row_width) drawn from the declared bounds
     rows_per_unit: int
+    plain: Model  # of the request; ``model`` is its beta-likelihood if ``beta`` is above 0
+    beta: float = 0.0
 
     @property
     def least_clip(self) -> float:
@@ -38,14 +42,14 @@ class Setup:
 class State:
     """The current pseudocoreset and the state of its optimiser.
 
-    Points ``u`` are ``(M, p)``, targets ``y`` and ``log_weights`` ``(M,)``.
+    Points ``u`` are ``(M, p)``, targets ``y`` and ``weights`` ``(M,)``.
     """
 
     setup: Setup
     done: int
     u: Array64
     y: Array64
-    log_weights: Array64
+    weights: Array64
     mode: Array64  # (D,), of the current posterior
     drift: Array64  # (D,), the mode's last move; it improves the next warm start
     point_moments: Adam

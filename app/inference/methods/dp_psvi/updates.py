@@ -1,5 +1,6 @@
 """Updates of points, targets and weights along a noised gradient."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ from app.inference.core.bounds import WITHIN_BOUNDS, project
 from app.inference.core.model import Array64
 from app.inference.methods.dp_psvi.incremental import choose_point
 from app.inference.methods.dp_psvi.state import Setup, State, count_present_points, select_fixed
-from app.inference.post.optimisers import Adam, cosine_decay, start_adam, step_adam, widen_adam
+from app.inference.post.optimisers import Adam, cosine_decay, make_finite, start_adam, step_adam, widen_adam
 
 _STEP = 0.07
 _POINT_PATH = 7.0
@@ -28,34 +29,48 @@ def grow(rng: np.random.Generator, state: State) -> State:
         state,
         u=u,
         y=y,
-        log_weights=np.append(state.log_weights, setup.starting_log_weight),
+        weights=np.append(state.weights, setup.starting_weight),
         point_moments=start_adam(u.shape),
         target_moments=start_adam(y.shape),
         weight_moments=widen_adam(state.weight_moments),
     )
 
 
-def _rate(state: State, path: float) -> float:
-    """Compute the learning rate: it decays by a cosine, and is larger if there are few steps."""
-    steps = state.setup.plan.steps
-    return cosine_decay(state.done, steps) * max(_STEP, path / steps)
+def _step(state: State, moments: Adam, gradient: Array64, path: float) -> tuple[Adam, Array64]:
+    """Compute the next moments and the move to subtract; overwrites ``gradient``.
+
+    Steps that decay by a cosine are larger if there are few of them.
+    """
+    schedule = state.setup.steps
+    if schedule.is_published:
+        moments, direction = schedule.turn(moments, make_finite(gradient))
+        return moments, schedule.length(state.done) * direction
+    rate = cosine_decay(state.done, schedule.iterations) * max(_STEP, path / schedule.iterations)
+    return step_adam(moments, gradient, rate)
 
 
 def update_points(state: State, gradient: Array64) -> tuple[Array64, Adam]:
-    """Move the points by one Adam step, within a finite box; overwrites ``gradient``."""
+    """Move the points by one step, within a finite box; overwrites ``gradient``."""
     gradient[select_fixed(state.setup.plan)] = 0
     if state.setup.design.intercept:
         gradient[:, -1] = 0
-    moments, move = step_adam(state.point_moments, gradient, _rate(state, _POINT_PATH))
+    moments, move = _step(state, state.point_moments, gradient, _POINT_PATH)
     return _confine(state.setup, np.subtract(state.u, move, out=move)), moments
 
 
 def update_weights(state: State, gradient: Array64) -> tuple[Array64, Adam]:
-    """Move the log weights by one Adam step, within bounds around their start; overwrites ``gradient``."""
-    start = state.setup.starting_log_weight
-    moments, move = step_adam(state.weight_moments, gradient, _rate(state, _WEIGHT_PATH))
-    log_weights = np.maximum(state.log_weights - move, start - _MAX_LOG_MOVE)
-    return np.minimum(log_weights, start + _MAX_LOG_MOVE, out=log_weights), moments
+    """Move the weights by one step, within bounds around their start; overwrites ``gradient``.
+
+    Steps are on the log scale. Published ones are on the linear scale, and end at zero.
+    """
+    start, weights, spread = state.setup.starting_weight, state.weights, math.exp(_MAX_LOG_MOVE)
+    published = state.setup.steps.is_published
+    moments, move = _step(state, state.weight_moments, gradient if published else weights * gradient, _WEIGHT_PATH)
+    if published:
+        return np.clip(weights - move, 0, start * spread), moments
+    return np.clip(
+        weights * np.exp(np.clip(-move, -_MAX_LOG_MOVE, _MAX_LOG_MOVE)), start / spread, start * spread
+    ), moments
 
 
 def _confine(setup: Setup, u: Array64) -> Array64:
@@ -66,7 +81,7 @@ def _confine(setup: Setup, u: Array64) -> Array64:
 
 
 def update_targets(state: State, gradient: Array64 | None) -> tuple[Array64, Adam]:
-    """Move numeric targets by one Adam step, within the declared bounds; others stay fixed.
+    """Move numeric targets by one step, within the declared bounds; others stay fixed.
 
     Steps are in the model's units (:meth:`app.inference.core.model.Model.target_step`). Overwrites ``gradient``.
     """
@@ -75,7 +90,7 @@ def update_targets(state: State, gradient: Array64 | None) -> tuple[Array64, Ada
     setup, bounds = state.setup, state.setup.design.target_bounds
     step = setup.model.target_step(state.y)
     gradient[select_fixed(setup.plan)] = 0
-    moments, move = step_adam(state.target_moments, step * gradient, _rate(state, _POINT_PATH))
+    moments, move = _step(state, state.target_moments, step * gradient, _POINT_PATH)
     y = state.y - step * move
     if bounds is not None:
         y = np.clip(y, *bounds)

@@ -19,10 +19,11 @@ _REACH = 100.0
 class Box:
     """Bounds of the approximation, all ``(D,)``.
 
-    Log standard deviations are from ``least`` to ``most``. Means are bounded in multiples of ``unit``, which is also
-    the unit of their steps.
+    Log standard deviations are from ``least`` to ``most``. The distance of means from ``centre`` is bounded in
+    multiples of ``unit``, which is also the unit of their steps.
     """
 
+    centre: Array64
     unit: Array64
     least: Array64
     most: Array64
@@ -43,10 +44,10 @@ class MeanField:
     counts: tuple[int, int] = (0, 0)
 
 
-def begin(log_sd: Array64) -> MeanField:
-    """Start with mean zero and the given log standard deviations ``(D,)``."""
+def begin(mean: Array64, log_sd: Array64) -> MeanField:
+    """Start with the given mean and log standard deviations, both ``(D,)``."""
     size = len(log_sd)
-    return MeanField(np.zeros(size), log_sd, start_adagrad((2 * size,)), np.zeros((2, 3, size)))
+    return MeanField(mean, log_sd, start_adagrad((2 * size,)), np.zeros((2, 3, size)))
 
 
 def draw(rng: np.random.Generator, approximation: MeanField) -> tuple[Array64, Array64]:
@@ -64,7 +65,7 @@ def ascend(approximation: MeanField, gradient: Array64, deviation: Array64, rate
     optimiser, move = step_adagrad(approximation.optimiser, np.concatenate((bounded, bounded * deviation + 1)))
     size = len(approximation.mean)
     reach = _REACH * box.unit
-    mean = np.clip(approximation.mean + rate * box.unit * move[:size], -reach, reach)
+    mean = np.clip(approximation.mean + rate * box.unit * move[:size], box.centre - reach, box.centre + reach)
     log_sd = np.clip(approximation.log_sd + rate * move[size:], box.least, box.most)
     return MeanField(mean, log_sd, optimiser, approximation.sums, approximation.counts)
 

@@ -43,6 +43,7 @@ import numpy as np
 
 from app.errors import InvalidRequest
 from app.inference.core.bounds import WITHIN_BOUNDS
+from app.inference.core.capabilities import Artefact, Capability
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Knob
 from app.inference.core.plan import Mechanism, MechanismPlan, PlannedQuery, PlanRequest
@@ -83,6 +84,8 @@ class DpVi:
     id = "dp-vi"
     description = "Private mean-field variational inference (Jalko et al., 2017). The release states its posterior."
     private = True
+    needs = frozenset({Capability.SCORES, Capability.INFORMATION})
+    leaves = Artefact.POINTS
     parameters: tuple[Knob, ...] = (
         ITERATIONS,
         RATE,
@@ -118,15 +121,15 @@ class DpVi:
         return shorten_plan(plan, make_problem(plan.model, facts).model)
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
-        """Start at mean zero, with the width for a table of the declared population."""
+        """Start at the prior's mean, with the width for the declared population."""
         if plan.mechanism is None:
             raise ValueError("a private method runs under a mechanism")
         model, design, prior = make_problem(plan.model, facts)
-        population, zero = design.sample(rng, _POPULATION), np.zeros(model.dimension)
-        clip = plan.parameters.get(CLIP.name) or compute_clip(model, rng, population, zero, facts.rows_per_unit)
-        information = compute_mean_information(model, rng, population)
-        most = -0.5 * np.log(prior.precision(zero).diagonal())
-        log_sd = -0.5 * np.log(prior.precision(zero).diagonal() + facts.slots * information)
+        population, start = design.sample(rng, _POPULATION), prior.mean
+        clip = plan.parameters.get(CLIP.name) or compute_clip(model, rng, population, start, facts.rows_per_unit)
+        information = compute_mean_information(model, rng, population, start)
+        most = -0.5 * np.log(prior.precision(start).diagonal())
+        log_sd = -0.5 * np.log(prior.precision(start).diagonal() + facts.slots * information)
         setup = Setup(
             model=model,
             design=design,
@@ -138,9 +141,9 @@ class DpVi:
             scores=sum(query.count for query in plan.queries if query.kind == ClippedScoreSum.kind),
             population=population,
             clips=(clip / _CLIP_SHRINKS, clip * _CLIP_GROWS),
-            box=Box(np.clip(np.exp(most), *UNITS), log_sd - _NARROWING, most),
+            box=Box(start, np.clip(np.exp(most), *UNITS), log_sd - _NARROWING, most),
         )
-        return State(setup, 0, begin(log_sd), clip, np.zeros((model.dimension,) * 2))
+        return State(setup, 0, begin(start, log_sd), clip, np.zeros((model.dimension,) * 2))
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
         """Ask one query; after the last one, compute the posterior and its points."""

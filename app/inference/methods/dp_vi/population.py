@@ -25,9 +25,8 @@ def compute_clip(model: Model, rng: np.random.Generator, x: Array64, theta: Arra
     return float(CLIP_FACTOR * norm * np.sqrt(rows_per_unit))
 
 
-def compute_mean_information(model: Model, rng: np.random.Generator, x: Array64) -> Array64:
-    """Compute the mean diagonal ``(D,)`` of a row's Fisher information at parameter zero."""
-    zero = np.zeros(model.dimension)
-    rows = np.asarray(model.fold(x.astype(np.float32), model.sample_targets(rng, x, zero)), dtype=np.float32)
-    factors = model.information_factors(rows, zero).astype(np.float64)
+def compute_mean_information(model: Model, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
+    """Compute the mean diagonal ``(D,)`` of a row's Fisher information at ``theta`` ``(D,)``."""
+    rows = np.asarray(model.fold(x.astype(np.float32), model.sample_targets(rng, x, theta)), dtype=np.float32)
+    factors = model.information_factors(rows, theta).astype(np.float64)
     return np.asarray(np.square(factors).sum(axis=1).mean(axis=0))

@@ -63,7 +63,7 @@ def close(rng: np.random.Generator, state: State) -> State:
         ),
         noise_kl=_estimate_error_nats(state, precision, covariance, share),
         noise_in_sds=_estimate_errors_in_sds(state, covariance, share),
-        learned=0.5 * float(mean @ precision @ mean),
+        learned=0.5 * float((mean - setup.prior.mean) @ precision @ (mean - setup.prior.mean)),
         doubt=_cover_errors(state, covariance, share),
     )
 

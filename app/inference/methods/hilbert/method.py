@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.errors import InvalidRequest
+from app.inference.core.capabilities import Artefact, Capability
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Choice, Knob, Parameter
 from app.inference.core.model import Array32, Array64, Model
@@ -45,6 +46,8 @@ class HilbertMethod:
     description: str
     solve: Callable[[VectorSum, int], Selection]
     private: bool = False
+    needs: frozenset[Capability] = frozenset({Capability.POTENTIALS})
+    leaves: Artefact = Artefact.POINTS
 
     @property
     def parameters(self) -> tuple[Knob, ...]:

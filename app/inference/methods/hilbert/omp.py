@@ -10,7 +10,7 @@ import scipy
 from numpy.typing import NDArray
 
 from app.inference.core.model import Array64
-from app.inference.methods.hilbert.vectors import Selection, VectorSum, collect
+from app.inference.methods.hilbert.vectors import TINY, Selection, VectorSum, collect
 
 _ALIGNED = 1e-6
 """If the residual's share along every direction is smaller, single precision cannot reduce it further."""
@@ -18,25 +18,44 @@ _OPTIMAL = 1e-9
 _RIDGE = 1e-12
 
 
-def omp(vectors: VectorSum, size: int) -> Selection:
-    """Choose ``size`` rows, and select those with positive weight."""
+def omp(vectors: VectorSum, size: int, start: Selection | None = None) -> Selection:
+    """Choose ``size`` rows, and select those with positive weight.
+
+    ``start`` is a selection of at most ``size`` rows. The search fits it, drops rows whose weights reach zero, and adds
+    rows.
+    """
     if not np.any(vectors.total):
         return collect({})
-    chosen: list[int] = []
-    basis = np.zeros((0, len(vectors.total)))
-    weights = np.zeros(0)
-    for _ in range(size):
+    chosen, basis, weights = _fit_start(vectors, start)
+    gram, right = basis @ basis.T, basis @ vectors.total
+    for _ in range(size - len(chosen)):
         residual = vectors.total - weights @ basis
         alignment = vectors.directions @ residual.astype(np.float32)
         alignment[chosen] = -np.inf
         index = int(np.argmax(alignment))
         if alignment[index] <= _ALIGNED * float(np.linalg.norm(residual)):
             break
+        added = vectors.direction(index)
+        edge = basis @ added
+        gram = np.block([[gram, edge[:, None]], [edge, added @ added]])
+        right = np.append(right, added @ vectors.total)
         chosen.append(index)
-        basis = np.vstack((basis, vectors.direction(index)))
-        weights = nonnegative_least_squares(basis, vectors.total, np.append(weights, 0.0))
+        basis = np.vstack((basis, added))
+        weights = _minimise(gram, right, np.append(weights, 0.0), _OPTIMAL * float(np.linalg.norm(vectors.total)))
     lengths = vectors.lengths[chosen]
     return collect(dict(zip(chosen, (weights / lengths).tolist(), strict=True)))
+
+
+def _fit_start(vectors: VectorSum, start: Selection | None) -> tuple[list[int], Array64, Array64]:
+    """Fit the rows of ``start``: indices, directions and weights of those with positive weight."""
+    if start is None:
+        return [], np.zeros((0, len(vectors.total))), np.zeros(0)
+    places = start.indices
+    basis = vectors.directions[places].astype(np.float64)
+    basis /= np.maximum(np.linalg.norm(basis, axis=1, keepdims=True), TINY)
+    given = start.weights * vectors.lengths[places]
+    weights, is_used = _descend(basis @ basis.T, basis @ vectors.total, given, given > 0)
+    return places[is_used].tolist(), basis[is_used], weights[is_used]
 
 
 def nonnegative_least_squares(basis: Array64, target: Array64, start: Array64) -> Array64:
@@ -44,8 +63,10 @@ def nonnegative_least_squares(basis: Array64, target: Array64, start: Array64) -
 
     ``basis`` ``(k, J)`` has unit rows; ``start`` ``(k,)`` is feasible.
     """
-    gram, right = basis @ basis.T, basis @ target
-    tolerance = _OPTIMAL * float(np.linalg.norm(target))
+    return _minimise(basis @ basis.T, basis @ target, start, _OPTIMAL * float(np.linalg.norm(target)))
+
+
+def _minimise(gram: Array64, right: Array64, start: Array64, tolerance: float) -> Array64:
     weights, active = start.copy(), start > 0
     for _ in range(3 * len(start) + 1):
         gradient = np.where(active, -np.inf, right - gram @ weights)

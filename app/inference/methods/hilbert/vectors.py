@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.inference.core.model import Array32, Array64
 
-_TINY = 1e-300
+TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class VectorSum:
     def direction(self, index: int) -> Array64:
         """Return a row's direction, of unit length in double precision, or zero."""
         direction = self.directions[index].astype(np.float64)
-        return np.asarray(direction / max(float(np.linalg.norm(direction)), _TINY))
+        return np.asarray(direction / max(float(np.linalg.norm(direction)), TINY))
 
 
 def sum_vectors(vectors: Array32) -> VectorSum:

@@ -41,12 +41,12 @@ def _approximate_subsample(problem: Problem, table: PublicTable, rng: np.random.
     x, y = table.read(rng.choice(table.count, size=size, replace=False) if size else np.zeros(0, dtype=np.int64))
     rows = problem.model.fold(x.astype(np.float64), y)
     weights = np.full(size, table.count / max(size, 1))
-    return fit_laplace(problem.model, rows, weights, problem.prior, np.zeros(problem.model.dimension))
+    return fit_laplace(problem.model, rows, weights, problem.prior, problem.prior.mean)
 
 
 def _approximate_table(problem: Problem, table: PublicTable) -> Laplace:
     model, no_rows = problem.model, np.zeros((0, problem.model.row_width))
-    return fit_laplace(_TableLikelihood(model, table), no_rows, np.zeros(0), problem.prior, np.zeros(model.dimension))
+    return fit_laplace(_TableLikelihood(model, table), no_rows, np.zeros(0), problem.prior, problem.prior.mean)
 
 
 class _TableLikelihood:
@@ -67,13 +67,15 @@ class _TableLikelihood:
 def _draw_corrupted(problem: Problem, optimal: Laplace, rng: np.random.Generator, count: int) -> Array64:
     """Draw from a corrupted guess.
 
-    It is normal, with mean ``a mu + 0.75 |a mu| z / sqrt(D)`` and covariance ``(a V + (1 - a) V_0) e^{1.5 z}``.
+    It is normal, with mean ``m + 0.75 |m| z / sqrt(D)`` and covariance ``(a V + (1 - a) V_0) e^{1.5 z}``, where
+    ``m = a mu + (1 - a) mu_0``.
     """
     d, share = len(optimal.mean), rng.random()
     precision = optimal.factor @ optimal.factor.T
-    prior = problem.prior.precision(np.zeros(d))
+    centre = problem.prior.mean
+    prior = problem.prior.precision(centre)
     covariance = share * np.linalg.inv(precision) + (1 - share) * np.linalg.inv(prior)
-    mean = share * optimal.mean
+    mean = share * optimal.mean + (1 - share) * centre
     mean = mean + CORRUPTION * np.linalg.norm(mean) * rng.standard_normal(d) / np.sqrt(d)
     scale = np.exp(CORRUPTION * rng.standard_normal())
     return np.asarray(mean + scale * rng.standard_normal((count, d)) @ np.linalg.cholesky(covariance).T)

@@ -1,4 +1,4 @@
 """Pseudocoresets of public tables by gradient descent.
 
-Method ids are ``psvi``, ``incremental-psvi`` and ``sparse-vi``.
+Method ids are ``psvi``, ``incremental-psvi``, ``sparse-vi`` and ``beta-cores``.
 """

@@ -1,8 +1,8 @@
 """Stochastic descent on ``KL(pi_{u,w} || pi)`` in weights and points.
 
-It is Algorithm 1 of *Bayesian Pseudocoresets* (2020). The paper's steps decay as 1/t, and their scale must be tuned.
-Here all coordinates take Adam steps with cosine decay to zero. Units need no tuning: the standard deviation of a
-column, and for weights a factor or their average.
+It is Algorithm 1 of *Bayesian Pseudocoresets* (2020). The lengths and directions of steps follow a schedule
+(:mod:`app.inference.methods.steps`). Units need no tuning: the standard deviation of a column, and for weights a
+factor or their average.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ from app.inference.core.design import Design
 from app.inference.core.model import Array64
 from app.inference.methods.psvi.residuals import Points, Residuals
 from app.inference.methods.public_table import PublicTable
-from app.inference.post.optimisers import cosine_decay, make_finite, start_adam, step_adam
+from app.inference.methods.steps import Schedule
+from app.inference.post.optimisers import make_finite, start_adam
 
 _MOST = 100.0
 _MOST_LOG = 15.0
@@ -69,8 +70,8 @@ class LinearScale:
     unit: float
 
     def gradient(self, weights: Array64, by_weight: Array64) -> Array64:
-        """Return the gradient unchanged, because Adam is invariant to constant factors."""
-        return by_weight
+        """Compute the gradient in multiples of the unit."""
+        return self.unit * by_weight
 
     def step(self, weights: Array64, move: Array64) -> Array64:
         """Subtract and clamp at zero."""
@@ -95,12 +96,12 @@ def descend(
     points: Points,
     geometry: StepGeometry,
     scale: WeightScale,
+    schedule: Schedule,
     *,
     moving: slice,
-    rate: float,
-    iterations: int,
+    still: int = 0,
 ) -> Points:
-    """Take ``iterations`` steps of all weights, and of the points in ``moving``.
+    """Take the steps of ``schedule`` with all weights, and with the points in ``moving``.
 
     With few points, the posterior may be so narrow that a gradient overflows; it is then clipped.
 
@@ -109,22 +110,22 @@ def descend(
         points: where the descent starts.
         geometry: units and bounds of steps.
         scale: of the weights.
+        schedule: the lengths and directions of steps.
         moving: the points that move.
-        rate: learning rate of the first step.
-        iterations: number of steps.
+        still: number of first steps in which no point moves.
     """
     u, y, weights = points.u.copy(), points.y.copy(), points.weights
     of_weights, of_u, of_y = start_adam(weights.shape), start_adam(u[moving].shape), start_adam(y[moving].shape)
-    for iteration in range(iterations):
+    for iteration in range(schedule.iterations):
         residual = residuals.at(Points(u, y, weights))
-        decayed = rate * cosine_decay(iteration, iterations)
-        of_weights, by_weight = step_adam(of_weights, make_finite(scale.gradient(weights, -residual.own)))
-        if len(u[moving]):
+        length = schedule.length(iteration)
+        of_weights, by_weight = schedule.turn(of_weights, make_finite(scale.gradient(weights, -residual.own)))
+        if len(u[moving]) and iteration >= still:
             move_u, move_y = residual.moves(u[moving], y[moving])
-            of_u, by_u = step_adam(of_u, make_finite(-weights[moving, None] * move_u))
-            u[moving] = geometry.rows(u[moving] - decayed * geometry.unit * by_u)
+            of_u, by_u = schedule.turn(of_u, make_finite(-weights[moving, None] * geometry.unit * move_u))
+            u[moving] = geometry.rows(u[moving] - length * geometry.unit * by_u)
             if move_y is not None:
-                of_y, by_y = step_adam(of_y, make_finite(-weights[moving] * move_y))
-                y[moving] = geometry.targets(y[moving] - decayed * geometry.target_unit * by_y)
-        weights = scale.step(weights, decayed * by_weight)
+                of_y, by_y = schedule.turn(of_y, make_finite(-weights[moving] * geometry.target_unit * move_y))
+                y[moving] = geometry.targets(y[moving] - length * geometry.target_unit * by_y)
+        weights = scale.step(weights, length * by_weight)
     return Points(u, y, weights)

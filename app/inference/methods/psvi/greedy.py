@@ -3,8 +3,12 @@
 The next row is ``argmax_n Corr[f_n, R]`` over a uniform subsample and, in absolute value, over the rows chosen before.
 Then T gradient steps follow. Weights start at zero and are projected to stay non-negative. Source: thesis, section
 5.2.2, Eq. 5.8.
+
+Points that move do so in the second half of the steps. While its weight is near zero, a new point would move to explain
+the whole residual, and end far from its row.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +26,8 @@ from app.inference.methods.psvi.residuals import Points, Residuals
 from app.inference.methods.psvi.residuals.choice import make_residuals
 from app.inference.methods.public import DRAWS, MINIBATCH, open_table
 from app.inference.methods.public_table import Minibatches, PublicTable
+from app.inference.methods.steps import COSINE, Schedule
+from app.inference.models.robust import make_robust
 
 MAX_SIZE = 2_000  # each point needs a separate descent
 ITERATIONS = Parameter("iterations", "integer", 1, 10_000, "Number of gradient steps after each added row.", 100)
@@ -35,6 +41,8 @@ RATE = Parameter(
     exclusive_minimum=True,
 )
 CANDIDATES = Parameter("candidates", "integer", 1, 10_000, "Number of random rows among which each is chosen.", 1000)
+NONE, NEWEST, ALL = slice(0, 0), slice(-1, None), slice(None)
+"""Points that move."""
 PARAMETERS: tuple[Parameter, ...] = (ITERATIONS, RATE, CANDIDATES, DRAWS, MINIBATCH)
 
 
@@ -49,35 +57,60 @@ class Built:
 
 
 def grow(
-    plan: MechanismPlan, facts: DeclaredFacts, source: RowSource, rng: np.random.Generator, *, move_newest: bool
+    plan: MechanismPlan,
+    facts: DeclaredFacts,
+    source: RowSource,
+    rng: np.random.Generator,
+    moving: slice = NONE,
+    *,
+    beta: float = 0.0,
 ) -> Built:
-    """Carry out ``plan.size`` rounds; with ``move_newest``, the newest point moves too."""
+    """Carry out ``plan.size`` rounds; after each new point, those in ``moving`` move.
+
+    With ``beta`` above 0, beta-potentials choose and weigh the rows.
+    """
+    *_, last = iterate_rounds(plan, facts, source, rng, moving, beta=beta)
+    return last
+
+
+def iterate_rounds(
+    plan: MechanismPlan,
+    facts: DeclaredFacts,
+    source: RowSource,
+    rng: np.random.Generator,
+    moving: slice,
+    *,
+    beta: float = 0.0,
+) -> Iterator[Built]:
+    """Yield the points at the start, and after each round of :func:`grow`; an empty table has no round."""
     problem, table = open_table(plan, facts, source)
     parameters, width = plan.parameters, problem.design.width
     points, rows = Points(np.zeros((0, width)), np.zeros(0), np.zeros(0)), np.zeros(0, dtype=np.int64)
+    yield Built(problem, table, points, rows)
     if not table.count:
-        return Built(problem, table, points, rows)
-    residuals = make_residuals(problem, table, rng, draws=parameters[DRAWS.name], minibatch=parameters[MINIBATCH.name])
+        return
+    guide = problem._replace(model=make_robust(problem.model, beta)) if beta else problem
+    residuals = make_residuals(guide, table, rng, draws=parameters[DRAWS.name], minibatch=parameters[MINIBATCH.name])
     candidates = Minibatches(table, parameters[CANDIDATES.name], rng)
     geometry = make_step_geometry(table, within_bounds=parameters.get(WITHIN_BOUNDS.name, False))
     scale = LinearScale(table.count / plan.size)
+    schedule = Schedule(COSINE, parameters[RATE.name], parameters[ITERATIONS.name])
     for _ in range(plan.size):
         indices, x, y = candidates.next()
         best = _choose_candidate(residuals, points, x, y)
         if best is not None:
             points = _add(points, x[best], y[best])
             rows = np.append(rows, indices[best])
-        newest = slice(-1, None) if move_newest and best is not None else slice(0, 0)
         points = descend(
             residuals,
             points,
             geometry,
             scale,
-            moving=newest,
-            rate=parameters[RATE.name],
-            iterations=parameters[ITERATIONS.name],
+            schedule,
+            moving=NONE if best is None else moving,
+            still=schedule.iterations // 2,
         )
-    return Built(problem, table, points, rows)
+        yield Built(problem, table, points, rows)
 
 
 def _choose_candidate(residuals: Residuals, points: Points, x: Array64, y: Array64) -> int | None:

@@ -4,23 +4,25 @@ Manousakas, Xu, Mascolo & Campbell, *Bayesian Pseudocoresets* (NeurIPS 2020), Al
 all points and weights descend on ``KL(pi_{u,w} || pi)`` together. Gradients are exact for a Gaussian mean and for
 linear regression with known noise under normal priors. Otherwise they are estimated from posterior draws and a
 minibatch, and weights start far below the paper's N/M (:mod:`app.inference.methods.psvi.residuals.monte_carlo`). Labels
-stay fixed.
+stay fixed. With ``steps`` ``published`` or ``gradient``, weights start at N/M and are projected to stay non-negative.
 """
 
 import numpy as np
 
 from app.inference.core.bounds import WITHIN_BOUNDS
+from app.inference.core.capabilities import Artefact, Capability
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Knob, Parameter
 from app.inference.core.plan import MechanismPlan, PlanRequest
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
-from app.inference.methods.psvi.descent import LogarithmicScale, descend, make_step_geometry
+from app.inference.methods.psvi.descent import LinearScale, LogarithmicScale, descend, make_step_geometry
 from app.inference.methods.psvi.residuals import Points
 from app.inference.methods.psvi.residuals.choice import make_residuals
 from app.inference.methods.public import DRAWS, MINIBATCH, draw_rows, open_table, plan_public, release
+from app.inference.methods.steps import STEPS, Schedule
 
-ITERATIONS = Parameter("iterations", "integer", 1, 100_000, "Number of gradient steps.", 500)
+ITERATIONS = Parameter("iterations", "integer", 1, 100_000, "Number of gradient steps.", 5000)
 RATE = Parameter(
     "learning_rate",
     "number",
@@ -38,7 +40,9 @@ class Psvi:
     id = "psvi"
     description = "Pseudocoreset variational inference (Bayesian Pseudocoresets, 2020, Algorithm 1). Not private."
     private = False
-    parameters: tuple[Knob, ...] = (ITERATIONS, RATE, DRAWS, MINIBATCH, WITHIN_BOUNDS)
+    needs = frozenset({Capability.POTENTIALS})
+    leaves = Artefact.POINTS
+    parameters: tuple[Knob, ...] = (ITERATIONS, RATE, STEPS, DRAWS, MINIBATCH, WITHIN_BOUNDS)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
         """See :func:`app.inference.methods.public.plan_public`."""
@@ -56,14 +60,15 @@ class Psvi:
         residuals = make_residuals(
             problem, table, rng, draws=parameters[DRAWS.name], minibatch=parameters[MINIBATCH.name]
         )
-        start = np.full(plan.size, residuals.starting_share * table.count / plan.size)
+        schedule = Schedule(parameters[STEPS.name], parameters[RATE.name], parameters[ITERATIONS.name])
+        share = 1.0 if schedule.is_published else residuals.starting_share
+        start = np.full(plan.size, share * table.count / plan.size)
         points = descend(
             residuals,
             Points(x, y, start),
             make_step_geometry(table, within_bounds=parameters[WITHIN_BOUNDS.name]),
-            LogarithmicScale(),
+            LinearScale(1.0) if schedule.is_published else LogarithmicScale(),
+            schedule,
             moving=slice(None),
-            rate=parameters[RATE.name],
-            iterations=parameters[ITERATIONS.name],
         )
         return release(problem, table, points, plan.size, {"total_weight": float(points.weights.sum())})

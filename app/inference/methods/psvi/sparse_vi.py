@@ -6,6 +6,7 @@ release contains rows of the table. Sources: Campbell & Beronov, NeurIPS 2019; t
 
 import numpy as np
 
+from app.inference.core.capabilities import Artefact, Capability
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Knob
 from app.inference.core.plan import MechanismPlan, PlanRequest
@@ -22,6 +23,8 @@ class SparseVi:
     id = "sparse-vi"
     description = "Rows chosen one by one to reduce the KL, with optimised weights (SparseVI, 2019). Not private."
     private = False
+    needs = frozenset({Capability.POTENTIALS})
+    leaves = Artefact.POINTS
     parameters: tuple[Knob, ...] = PARAMETERS
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
@@ -32,5 +35,5 @@ class SparseVi:
         self, plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator
     ) -> Pseudocoreset:
         """Release the chosen rows; null points replace rounds in which no new row was better."""
-        built = grow(plan, facts, rows, rng, move_newest=False)
+        built = grow(plan, facts, rows, rng)
         return release_rows(built.problem, built.table, Selection(built.rows, built.points.weights), plan.size)

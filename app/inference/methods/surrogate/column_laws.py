@@ -87,7 +87,7 @@ def laws() -> Laws:
 class Columns:
     """The estimates for k columns, in the design's units; fields are ``(k,)`` where no shape is given.
 
-    ``mean``, ``deviation`` and the ``least`` value describe a column; the largest value is 1. ``error`` is the standard
+    ``mean``, ``deviation``, the ``least`` and the ``most`` value describe a column. ``error`` is the standard
     deviation of the noise in its variance. ``group`` numbers the categorical column of a declared indicator; -1: none.
     ``tails`` ``(3, k)`` are noised winsorised means (:func:`compute_winsorised_means`), and ``tails_noise`` ``(3,)`` is
     their noise. Both are None if they were not asked for.
@@ -97,6 +97,7 @@ class Columns:
     deviation: Array64
     error: Array64
     least: Array64
+    most: Array64
     group: NDArray[np.int64]
     tails: Array64 | None = None
     tails_noise: Array64 | None = None
@@ -144,8 +145,8 @@ def _draw_column(rng: np.random.Generator, columns: Columns, column: int, count:
 def _compute_posterior(columns: Columns, column: int) -> Array64:
     """Compute the posterior probabilities ``(L,)`` of the laws of one column."""
     grid = laws()
-    mean, deviation, least = columns.mean[column], columns.deviation[column], columns.least[column]
-    above, below = 1 - mean, mean - least
+    mean, deviation = columns.mean[column], columns.deviation[column]
+    above, below = columns.most[column] - mean, mean - columns.least[column]
     room = np.select([grid.side > 0, grid.side < 0], [above, below], max(above, below))
     likelihood = np.log(grid.mass)
     likelihood -= _IMPOSSIBLE * ((grid.share > 0) & (grid.distance * deviation > _ROOM * room))

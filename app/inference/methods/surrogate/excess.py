@@ -15,8 +15,8 @@ from typing import Final
 
 import numpy as np
 
+from app.inference.core.linear_algebra import invert
 from app.inference.core.model import Array64
-from app.inference.methods.surrogate.linear_algebra import invert
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.models.residuals import require_residuals
@@ -82,6 +82,13 @@ class ResidualCounts:
         """How far residuals reach, in deviations, as far as counts exceed the noise."""
         last = self._last
         return float(min(EDGES[0] if last < 0 else EDGES[last] * _NEXT, self.largest))
+
+    @property
+    def are_wide(self) -> bool:
+        """Whether residuals are wider than the model's: the sum of their squares, clearly and considerably."""
+        shown = self.excess(EDGES[0])
+        more = shown.sums[1] - self.expect(EDGES[0])[1]
+        return bool(more > _SEEN * np.sqrt(shown.noise[1]) + TUNING.most_excess * self.count)
 
     def excess(self, cut: float) -> "ShownExcess":
         """Estimate the excess beyond ``cut``.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.inference.core.linear_algebra import factorise, solve_lower, whiten
 from app.inference.core.model import Array64
 from app.inference.core.priors import Prior
-from app.inference.methods.surrogate.linear_algebra import factorise, solve_lower, whiten
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.tuning import TUNING
 

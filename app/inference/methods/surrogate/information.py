@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.inference.core.linear_algebra import factorise, invert, symmetric
 from app.inference.core.model import Array64
 from app.inference.methods.surrogate.frame import Frame
-from app.inference.methods.surrogate.linear_algebra import factorise, invert, symmetric
 from app.inference.methods.surrogate.metrics import compute_lewis_metric, compute_squared_lengths
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.tuning import TUNING

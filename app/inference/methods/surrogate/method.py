@@ -6,10 +6,11 @@ from typing import Final
 import numpy as np
 
 from app.inference.core.bounds import WITHIN_BOUNDS
+from app.inference.core.capabilities import Artefact, Capability
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Choice, Parameter, Switch
 from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
-from app.inference.core.problems import make_problem
+from app.inference.core.problems import Problem, make_problem
 from app.inference.core.query import Oracle
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.private import check_parameters
@@ -30,7 +31,13 @@ class OneBelief:
     id = "dp-psvi-surrogate"
     description = "Private pseudocoresets from about two dozen noised queries of the whole table. The default method."
     private = True
+    needs = frozenset({Capability.SCORES, Capability.INFORMATION})
+    leaves = Artefact.POINTS
     parameters: tuple[Parameter | Choice | Switch, ...] = (ROUNDS, RATE, WITHIN_BOUNDS, VERSION)
+
+    def make_problem(self, request: PlanRequest | MechanismPlan, facts: DeclaredFacts) -> Problem:
+        """Make model, design and prior; a subclass may decorate the model."""
+        return make_problem(request.model, facts)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
         """Plan the first queries, then rounds of an information matrix and a score.
@@ -40,7 +47,7 @@ class OneBelief:
         """
         check_size(request.size)
         check_parameters(request, self.parameters)
-        problem = make_problem(request.model, facts)
+        problem = self.make_problem(request, facts)
         within = bool(request.parameters.get(WITHIN_BOUNDS.name, WITHIN_BOUNDS.default))
         schedule = planning.make_schedule(request, facts, problem, request.parameters.get(ROUNDS.name))
         setup = planning.make_setup(problem, schedule, facts, request.size, within_bounds=within)
@@ -66,7 +73,7 @@ class OneBelief:
             OtherVersion: for a plan of another version.
         """
         planning.check_version(plan)
-        problem, rounds = make_problem(plan.model, facts), int(ROUNDS.minimum)
+        problem, rounds = self.make_problem(plan, facts), int(ROUNDS.minimum)
         schedule = replace(planning.read_schedule(plan, facts, problem), asked_rounds=rounds)
         size = min(plan.size, problem.model.smallest_exact)
         setup = planning.make_setup(problem, schedule, facts, size, within_bounds=False)
@@ -79,7 +86,7 @@ class OneBelief:
         Raises:
             OtherVersion: for a plan that this version would not make.
         """
-        problem = make_problem(plan.model, facts)
+        problem = self.make_problem(plan, facts)
         within = bool(plan.parameters.get(WITHIN_BOUNDS.name, False))
         schedule = planning.read_schedule(plan, facts, problem)
         setup = planning.make_setup(problem, schedule, facts, plan.size, within_bounds=within)
@@ -120,12 +127,7 @@ def _next_in_round(rng: np.random.Generator, search: Search, oracle: Oracle) -> 
     return finish(rng, moved) if moved.done == schedule.openings + len(schedule.program) else moved
 
 
-_ASKS: Final = {
-    Ask.MATRIX: ask_matrix,
-    Ask.RESIDUALS: ask_residuals,
-    Ask.EXCESS: ask_excess,
-    Ask.SCORE: ask_score,
-}
+_ASKS: Final = {Ask.MATRIX: ask_matrix, Ask.RESIDUALS: ask_residuals, Ask.EXCESS: ask_excess, Ask.SCORE: ask_score}
 
 
 def _with_queries(plan: MechanismPlan, setup: Setup) -> MechanismPlan:

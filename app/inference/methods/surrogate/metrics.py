@@ -7,8 +7,8 @@ least ellipsoid gives all rows similar lengths. Lewis weights make metrics betwe
 
 import numpy as np
 
+from app.inference.core.linear_algebra import invert
 from app.inference.core.model import Array64
-from app.inference.methods.surrogate.linear_algebra import invert
 
 _SWEEPS = 8
 """Iterations of the fixed point; queries need no exact weights."""

@@ -51,10 +51,9 @@ class Declared:
 
 def read_declared(design: Design) -> Declared:
     """Read the declared facts about the columns of ``design``."""
-    widths = [block.stop - block.start for block in design.blocks]
-    numbers = [number if column.type == "categorical" else _NONE for number, column in enumerate(design.features)]
-    signs = [column.type == "binary" for column in design.features]
-    return Declared(np.repeat(np.array(numbers, dtype=np.int64), widths), np.repeat(np.array(signs, np.bool_), widths))
+    group = [i if each.values.indicators else _NONE for i, each in enumerate(design.encoders) for _ in each.columns]
+    signs = [each.values.signs for each in design.encoders for _ in each.columns]
+    return Declared(np.array(group, dtype=np.int64), np.array(signs, dtype=np.bool_))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

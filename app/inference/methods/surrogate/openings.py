@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from app.inference.core.linear_algebra import invert
 from app.inference.core.model import Array64
 from app.inference.core.query import Oracle, Query
 from app.inference.methods.surrogate.column_laws import Columns, compute_winsorised_means, draw_columns
 from app.inference.methods.surrogate.frame import make_frame
 from app.inference.methods.surrogate.lengths import Lengths, choose_clip, choose_scale
-from app.inference.methods.surrogate.linear_algebra import invert
 from app.inference.methods.surrogate.moments import Moments, choose_centre, round_to_grid
 from app.inference.methods.surrogate.regression import Score, find_mode
 from app.inference.methods.surrogate.rows import Rows, colour, draw_noise
@@ -171,7 +171,6 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
     setup, population, moments = opening.setup, opening.population, opening.moments
     assert population is not None
     assert moments is not None
-    count = setup.features
     error = moments.noise * opening.scale**2 / population.count
     mean, covariance = population.mean.copy(), population.covariance.copy()
     for number in np.unique(setup.known.group[setup.known.indicators]):
@@ -182,8 +181,9 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
     columns = Columns(
         mean,
         deviation,
-        error=np.full(count, error),
-        least=np.where(setup.known.indicators, 0.0, -1.0),
+        error=np.full(setup.features, error),
+        least=setup.design.lower,
+        most=setup.design.upper,
         group=setup.known.group,
         tails=tails,
         tails_noise=noise,
@@ -200,7 +200,7 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
         uniform=setup.design.target is None,
         noise=draw_noise(rng, setup.model, len(draws)) if isinstance(setup.model, UnknownScale) else None,
     )
-    theta, cut = np.zeros(setup.model.dimension), TUNING.first_cut if setup.schedule.unbounded else None
+    theta, cut = setup.prior.mean, TUNING.first_cut if setup.schedule.unbounded else None
     information = rows.information(theta) + setup.prior.precision(theta)
     begun = Search(setup, setup.schedule.openings, rows, theta, information, population.count, moments.noise, cut=cut)
     return _begin_at_means(begun, moments) if rows.uniform else begun

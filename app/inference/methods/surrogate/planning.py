@@ -19,7 +19,7 @@ from app.inference.methods.surrogate.openings import make_lengths_query, make_mo
 from app.inference.methods.surrogate.schedule import Ask, Regime, Schedule
 from app.inference.methods.surrogate.state import Opening, Setup
 from app.inference.methods.surrogate.tuning import TUNING
-from app.inference.models.residuals import UnboundedTargets
+from app.inference.models.residuals import UnboundedTargets, require_residuals
 from app.inference.private_zone.mechanisms import GRID_BITS, MAX_SCALE
 from app.inference.private_zone.queries import (
     BoundedScoreSum,
@@ -59,6 +59,8 @@ VERSION = Parameter(
 )
 _ROUNDING = 1e-9
 """Relative difference of noise multipliers that counts as rounding."""
+FAR_TARGETS = 100.0
+"""Deviations from a prediction of zero that declared bounds may allow without a warning."""
 UNRESOLVED = 1.2
 """Resolution of the schedule above which the posterior's shape is uncertain."""
 
@@ -247,6 +249,12 @@ def list_warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str,
         warnings.append(
             "with this many parameters and this much noise, the posterior's shape is only roughly right, and too wide "
             "in some directions; fewer features, more slots or a larger epsilon help"
+        )
+    model = problem.model
+    if schedule.unbounded and require_residuals(model).largest_residual(problem.prior.mean) > FAR_TARGETS:
+        warnings.append(
+            "the declared bounds allow targets that this model cannot explain; if such targets occur, "
+            "negative-binomial-regression for counts or student-t-regression for other numbers describes them better"
         )
     return tuple(warnings)
 

@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from app.inference.core.linear_algebra import invert, symmetric
 from app.inference.core.model import Array32, Array64
 from app.inference.core.priors import Prior
 from app.inference.methods.surrogate.excess import Excess
 from app.inference.methods.surrogate.frame import Frame
-from app.inference.methods.surrogate.linear_algebra import invert, symmetric
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.tuning import TUNING
 
@@ -42,6 +42,8 @@ _JITTER = 1e-9
 """Relative size of the diagonal that makes covariances invertible."""
 _SHARE_DEVIATION = 4.0
 """Standard deviation of the logarithm of a share before answers; a few scores hardly show it."""
+_USUAL = 4.0
+"""Number of squares of size 1 that are added to the squares of a last score."""
 _MISFIT_PENALTY = 2.0
 """Added to minus twice the log-likelihood of a misfit above the usual one."""
 
@@ -67,17 +69,17 @@ class Score:
 class Mode:
     """The estimate of the posterior's mode.
 
-    ``mean`` ``(D,)`` is the estimate and ``covariance`` ``(D, D)`` its error, both after shrinkage. ``nats`` is the
-    expected loss by that error, and ``noise_nats`` the loss by noise alone, before shrinkage. ``misfit`` is the
-    likeliest one. ``surprise`` is the mean square of the standardised residuals of the regression; 1 is expected.
+    ``mean`` ``(D,)`` is the estimate and ``covariance`` ``(D, D)`` its error, both after shrinkage. ``misfit`` is the
+    likeliest one. ``surprise`` is the mean square of the standardised residuals of the regression; 1 is expected. At
+    the end, it is that of the last score (:func:`compute_surprise`) if that is more. ``reached``: the longest step did
+    not limit the last sweep.
     """
 
     mean: Array64
     covariance: Array64
-    noise_nats: float
-    nats: float
     misfit: float
     surprise: float
+    reached: bool = True
 
 
 def find_mode(
@@ -115,11 +117,40 @@ def find_mode(
     for _ in range(TUNING.sweeps):
         estimates = _convert(rows, frame, goal, prior, scores)
         mode = _combine(rows, frame, goal, estimates, scores, vague=vague)
-        step = mode.mean - goal
+        step = prior.mean + mode.mean - goal
         change = float(np.sqrt(np.mean(rows.change(step) ** 2)))
         goal = goal + step * min(1.0, longest / max(change, 1e-12))
     assert mode is not None
-    return Mode(goal, mode.covariance + common, mode.noise_nats, mode.nats, mode.misfit, mode.surprise)
+    return Mode(goal, mode.covariance + common, mode.misfit, mode.surprise, reached=change <= longest)
+
+
+def compute_surprise(
+    rows: Rows, frame: Frame, prior: Prior, score: Score, modes: tuple[Mode, Mode], *, excess: Excess | None
+) -> float:
+    """Compute the mean square of a last score's distance from the mode before it.
+
+    The distance is in standard deviations. The regression estimates the sizes of errors from all scores, so residuals
+    can be too small. The mode before the last score cannot follow that score. Some squares of size 1 are added, because
+    a few squares vary much.
+
+    Args:
+        rows: the belief about rows.
+        frame: the belief at the parameter of the last score.
+        prior: on the parameters.
+        score: the last one.
+        modes: without and with the last score.
+        excess: the part of residuals beyond a cut.
+    """
+    if excess is not None:
+        score = replace(score, gradient=score.gradient + excess.gradient(rows, score.kept)[0])
+    before, after = modes
+    one = _convert(rows, frame, after.mean, prior, [score])
+    to_axes = one.axes.T @ frame.back.T
+    off = one.means[0] - to_axes @ (before.mean - prior.mean)
+    # The error of the excess is common to both estimates. It counts once, in the covariance of the mode.
+    known = np.vecdot(to_axes @ before.covariance, to_axes)
+    variance = known + one.noise[0] + (1 + after.misfit * rows.count) * one.lost[:, 0, 0]
+    return float((np.sum(off**2 / np.maximum(variance, 1e-300)) + _USUAL) / (len(off) + _USUAL))
 
 
 def compute_longest_step(rows: Rows, theta: Array64) -> float:
@@ -132,7 +163,7 @@ def compute_longest_step(rows: Rows, theta: Array64) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Estimates:
-    """The estimates of the mode by each of K scores.
+    """Estimates by K scores of the mode's distance from the prior's mean.
 
     They are along ``axes`` ``(D, D)``, orthogonal in the frame's coordinates. ``means`` ``(K, D)`` are the estimates.
     ``noise`` ``(K, D)`` are their variances by noise, and ``lost`` ``(D, K, K)`` the covariances by weights, without
@@ -173,7 +204,7 @@ def _convert(rows: Rows, frame: Frame, goal: Array64, prior: Prior, scores: Sequ
         slope = secant @ inverse @ (identity - precision)
         pulled = (rows.gram(there, score.kept) + soft) @ inverse @ precision
         back = invert(slope + pulled)
-        means.append(back @ (forth @ (score.gradient - rest) + slope @ (frame.back.T @ score.theta)))
+        means.append(back @ (forth @ (score.gradient - rest) + slope @ (frame.back.T @ (score.theta - prior.mean))))
         inverse_slopes.append(back)
         noises.append(forth @ (score.noise + _BENT * np.outer(rest, rest)) @ forth.T)
     precisions = []
@@ -282,7 +313,7 @@ def _combine(
                 + independent[:, :, None] * np.eye(len(scores))
             )
             average = _average(estimates.means.T, covariance)
-            value = average.value + _MISFIT_PENALTY * (misfit > TUNING.usual_misfit)
+            value = average.value + _MISFIT_PENALTY * (misfit > TUNING.misfits[0])
             value += float(np.log(share / TUNING.usual_share) / _SHARE_DEVIATION) ** 2
             if chosen is None or value < best:  # answers of all magnitudes may have no finite value
                 best, chosen = value, (average, misfit)
@@ -295,8 +326,6 @@ def _combine(
     return Mode(
         to_parameter @ mean,
         symmetric(to_parameter @ covariance @ to_parameter.T),
-        0.5 * float(noise.sum()),
-        0.5 * float(np.trace(covariance)),
         misfit,
         average.squares / freedom if len(scores) > 1 else 1.0,
     )
@@ -306,22 +335,24 @@ def shrink(mean: Array64, variance: Array64, precision: Array64, vague: float) -
     """Shrink an estimate of the mode towards zero, the prior's mean.
 
     Under the prior, a mode has the covariance ``P^-1 - I`` in coordinates where the posterior's information is the
-    identity. It is the unit of variance of the signal here. A few signals are larger than their prior: so along each
-    axis of the noise, the signal's law is a mixture of normal laws with variances 1, 4, 16, .... The estimate decides
-    between them.
+    identity. With the doubt about that information, it is the unit of variance of the signal here. A few signals are
+    larger than their prior: so along each axis of the noise, the signal's law is a mixture of normal laws with
+    variances 1, 4, 16, .... The estimate decides between them.
 
     Args:
         mean: the estimate, ``(D,)``.
         variance: of its errors along the axes, ``(D,)``.
         precision: the prior's precision P, ``(D, D)``.
-        vague: the relative variance of the belief's information. Real information may be less, and errors then larger:
-            the covariance allows for some of its deviations.
+        vague: the relative variance of the belief's information. Real information may be more, and allow more signal.
+            It may be less, and errors larger: the covariance allows for some of its deviations.
 
     Returns:
         The mean ``(D,)`` and the covariance of its error ``(D, D)``.
     """
     values, vectors = np.linalg.eigh(symmetric(precision))
-    deviation = np.sqrt(np.maximum(1 / np.maximum(values, _LEAST_PRECISION) - 1, 1e-9))
+    # Noise may hide information beyond the prior's, and with it a signal.
+    hidden = np.sqrt(2 * vague)
+    deviation = np.sqrt(np.maximum(1 / np.maximum(values, _LEAST_PRECISION) - 1 + hidden, 1e-9))
     root, inverse = (vectors * deviation) @ vectors.T, (vectors / deviation) @ vectors.T
     noise, axes = np.linalg.eigh(symmetric((inverse * variance) @ inverse.T))
     seen = np.clip(axes.T @ inverse @ mean, -_FURTHEST, _FURTHEST)

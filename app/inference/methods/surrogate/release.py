@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from app.inference.core import reasons
+from app.inference.core.dependence import is_dependent
+from app.inference.core.linear_algebra import invert, symmetric, whiten
 from app.inference.core.model import Array64
 from app.inference.core.priors import Prior
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade, Pseudocoreset, judge
 from app.inference.fitting.fit import fit_points
 from app.inference.methods.surrogate.frame import Frame, make_frame
-from app.inference.methods.surrogate.linear_algebra import invert, symmetric, whiten
 from app.inference.methods.surrogate.rows import Rows
+from app.inference.methods.surrogate.schedule import Regime
 from app.inference.methods.surrogate.state import Result, Search
 from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.post.diagnostics import round_by_parameter, round_stated
@@ -49,7 +51,7 @@ def finish(rng: np.random.Generator, search: Search) -> Result:
 
 def release(result: Result) -> Pseudocoreset:
     """Make the release: points, the error of their posterior's mean, and grade and reasons of reliability."""
-    setup, points, doubt = result.search.setup, result.points, _assess(result.search)
+    setup, points, doubt = result.search.setup, result.points, assess(result.search)
     reliability = judge(_find_reasons(result, doubt))
     diagnostics = _diagnose(result, doubt, trusted=reliability.is_calibrated)
     y, stated = setup.design.decode_targets(points.y), state_doubt(doubt.covariance)
@@ -74,21 +76,20 @@ class _Doubt:
     drift: float
 
 
-def _assess(search: Search) -> _Doubt:
+def assess(search: Search) -> _Doubt:
     """Compute the error of the mode.
 
     The covariance of the regression grows with its unexplained residuals. The last step counts as an error too, because
     the search may not have converged.
     """
-    theta, information, mode = search.theta, search.information, search.mode
+    theta, information, mode, prior = search.theta, search.information, search.mode, search.setup.prior
     assert mode is not None
     step = np.zeros_like(theta) if search.step is None else search.step
     covariance = mode.covariance * max(1.0, mode.surprise) + np.outer(step, step)
-    ratios = invert(search.setup.prior.precision(theta)) @ information
+    ratios = invert(prior.precision(theta)) @ information
     width = float(np.trace(ratios)) - len(theta) - float(np.linalg.slogdet(ratios)[1])
-    learned = 0.5 * float(theta @ information @ theta) + 0.5 * width
+    learned = 0.5 * float((theta - prior.mean) @ information @ (theta - prior.mean)) + 0.5 * width
     nats = 0.5 * float(np.trace(information @ covariance))
-    prior = search.setup.prior
     drift = compute_drift(search.rows, make_frame(search.rows, theta, information, prior), theta, prior, covariance)
     return _Doubt(covariance, nats, 0.5 * float(step @ information @ step), learned, drift)
 
@@ -112,26 +113,26 @@ def compute_drift(rows: Rows, frame: Frame, theta: Array64, prior: Prior, covari
 def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade]]:
     """Yield each reason against full reliability, with the best grade that it allows."""
     search, points = result.search, result.points
-    setup, schedule, mode = search.setup, search.setup.schedule, search.mode
+    schedule, mode, residuals = search.setup.schedule, search.mode, search.residuals
     assert mode is not None
-    if not all(np.isfinite([points.kl, doubt.nats, doubt.learned, doubt.drift, mode.surprise])):
-        yield reasons.NOT_FINITE, Grade.NOT_USABLE
-    if state_doubt(doubt.covariance) is None:
-        yield reasons.DOUBT_NOT_STATED, Grade.CENTRE_ONLY
-    if not doubt.nats <= TUNING.most_noise * max(doubt.learned, 1.0):
-        yield reasons.NOISE_DOMINATES, Grade.NOT_USABLE
-    if not doubt.drift <= TUNING.most_drift:
-        yield reasons.NOISE_NOT_KNOWN, Grade.CENTRE_ONLY
-    if not mode.surprise <= TUNING.most_surprise:
-        yield reasons.UNEXPLAINED_ANSWERS, Grade.CENTRE_ONLY
-    if not doubt.step <= TUNING.most_step * max(1.0, doubt.nats - doubt.step):
-        yield reasons.NOT_CONVERGED, Grade.CENTRE_ONLY
-    if not search.counted > TUNING.fewest_counted * search.count_noise:
-        yield reasons.FEW_ROWS, Grade.NOT_USABLE
-    if not points.kl <= TUNING.most_fit:
-        yield reasons.POINTS_DIFFER, Grade.CENTRE_ONLY
-    if setup.design.intercept and not schedule.asks_matrices:
-        yield reasons.NO_CORRELATIONS, Grade.CENTRE_ONLY
+    figures = [points.kl, doubt.nats, doubt.learned, doubt.drift, mode.surprise]
+    settled = mode.reached and doubt.step <= TUNING.most_step * max(1.0, doubt.nats - doubt.step)
+    shapeless = search.setup.design.intercept and not schedule.asks_matrices
+    hidden = schedule.regime is Regime.CROWDED and is_dependent(search.setup.design)
+    conditions = [
+        (np.isfinite(figures).all(), reasons.NOT_FINITE, Grade.NOT_USABLE),
+        (state_doubt(doubt.covariance) is not None, reasons.DOUBT_NOT_STATED, Grade.CENTRE_ONLY),
+        (doubt.nats <= TUNING.most_noise * max(doubt.learned, 1.0), reasons.NOISE_DOMINATES, Grade.NOT_USABLE),
+        (doubt.drift <= TUNING.most_drift, reasons.NOISE_NOT_KNOWN, Grade.CENTRE_ONLY),
+        (mode.surprise <= TUNING.most_surprise, reasons.UNEXPLAINED_ANSWERS, Grade.CENTRE_ONLY),
+        (settled, reasons.NOT_CONVERGED, Grade.CENTRE_ONLY),
+        (search.counted > TUNING.fewest_counted * search.count_noise, reasons.FEW_ROWS, Grade.NOT_USABLE),
+        (points.kl <= TUNING.most_fit, reasons.POINTS_DIFFER, Grade.CENTRE_ONLY),
+        (residuals is None or not residuals.are_wide, reasons.WIDE_RESIDUALS, Grade.CALIBRATED),
+        (not shapeless, reasons.NO_CORRELATIONS, Grade.CENTRE_ONLY),
+        (not hidden, reasons.DEPENDENT_COLUMNS, Grade.CENTRE_ONLY),
+    ]
+    return ((reason, grade) for holds, reason, grade in conditions if not holds)
 
 
 def _diagnose(result: Result, doubt: _Doubt, *, trusted: bool) -> dict[str, Any]:
@@ -139,8 +140,7 @@ def _diagnose(result: Result, doubt: _Doubt, *, trusted: bool) -> dict[str, Any]
     search, points = result.search, result.points
     setup, mode, total = search.setup, search.mode, float(points.weight.sum())
     assert mode is not None
-    posterior = invert(search.information).diagonal()
-    moved = np.sqrt(np.maximum(doubt.covariance.diagonal(), 0) / posterior)
+    moved = np.sqrt(np.maximum(doubt.covariance.diagonal(), 0) / invert(search.information).diagonal())
     return {
         "trusted": trusted,
         "fit_kl": round_stated(points.kl),

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.inference.core.linear_algebra import invert
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.methods.surrogate.frame import Frame
-from app.inference.methods.surrogate.linear_algebra import invert
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.models.residuals import require_residuals

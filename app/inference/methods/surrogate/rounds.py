@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from app.inference.core.linear_algebra import invert, raise_to, symmetric
 from app.inference.core.model import Array32, Array64
 from app.inference.core.query import Oracle, Query
 from app.inference.methods.surrogate.excess import (
@@ -20,9 +21,8 @@ from app.inference.methods.surrogate.excess import (
 )
 from app.inference.methods.surrogate.frame import carry, make_frame
 from app.inference.methods.surrogate.information import correct, design_matrix
-from app.inference.methods.surrogate.linear_algebra import invert, raise_to, symmetric
 from app.inference.methods.surrogate.openings import ask
-from app.inference.methods.surrogate.regression import Mode, Score, compute_longest_step, find_mode
+from app.inference.methods.surrogate.regression import Mode, Score, compute_longest_step, compute_surprise, find_mode
 from app.inference.methods.surrogate.response import bound_scores, respond
 from app.inference.methods.surrogate.score_design import design_score
 from app.inference.methods.surrogate.state import Search
@@ -77,7 +77,7 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     frame = make_frame(rows, theta, search.information, setup.prior)
     cut = search.cut
     response = respond(rng, rows, theta, frame, labels=setup.labels, cut=cut)
-    misfit = TUNING.usual_misfit if search.mode is None else search.mode.misfit
+    misfit = TUNING.misfits[0] if search.mode is None else search.mode.misfit
     design = design_score(
         rows,
         frame,
@@ -104,7 +104,13 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     scores = (*search.scores, Score(theta, gradient, symmetric(noise), design.kept, design.root, apply_bound))
     vague = search.filter.variance or 0.0
     mode = find_mode(search.rows, frame, theta, setup.prior, scores, excess=search.excess, vague=vague)
-    return _move(replace(search, scores=scores, mode=mode), mode, last=turn == schedule.rounds - 1, first=turn == 0)
+    last = turn == schedule.rounds - 1
+    if last and search.mode is not None and len(scores) > 1:
+        surprise = compute_surprise(
+            search.rows, frame, setup.prior, scores[-1], (search.mode, mode), excess=search.excess
+        )
+        mode = replace(mode, surprise=max(mode.surprise, surprise))
+    return _move(replace(search, scores=scores, mode=mode), mode, last=last, first=turn == 0)
 
 
 def _move(search: Search, mode: Mode, *, first: bool, last: bool) -> Search:

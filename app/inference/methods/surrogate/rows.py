@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from app.inference.core.linear_algebra import symmetric
 from app.inference.core.model import Array32, Array64, Model
-from app.inference.methods.surrogate.linear_algebra import symmetric
 from app.inference.models.location_scale import UnknownScale
 from app.inference.models.residuals import UnboundedTargets
 

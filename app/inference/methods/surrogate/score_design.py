@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.inference.core.linear_algebra import factorise, invert
 from app.inference.core.model import Array64
 from app.inference.core.priors import Prior
 from app.inference.methods.surrogate.frame import Frame
-from app.inference.methods.surrogate.linear_algebra import factorise, invert
 from app.inference.methods.surrogate.metrics import compute_lewis_metric, compute_squared_lengths
 from app.inference.methods.surrogate.response import Response
 from app.inference.methods.surrogate.rows import Rows
@@ -131,7 +131,7 @@ class _Losses:
         misfit: float,
     ) -> "_Losses":
         """Compute the parts that do not depend on the metric and the bound."""
-        full, pull = rows.gram(frame.white), frame.forth @ prior.precision(theta) @ theta
+        full, pull = rows.gram(frame.white), -frame.forth @ prior.gradient(theta)
         mistaken = _mistake_labels(rows, response, np.ones(len(frame.white)))
         step = invert(full + frame.prior) @ mistaken
         return cls(rows, frame, response, sigma, misfit, full, pull, step)

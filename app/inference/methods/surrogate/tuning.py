@@ -55,8 +55,7 @@ class Tuning:
     usual_bound: float = 2.0  # C^2 n / D; the bound that is assumed where a cut is chosen
     first_cut: float = 3.0  # deviations; the cut of residuals before their histogram
     wrong_labels: float = 0.01  # part of the labels; wrong ones that a score's design allows for
-    misfits: tuple[float, ...] = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3)  # variance over a score's; candidates, smooth misfit
-    usual_misfit: float = 1e-5  # the same; assumed before the first estimate, and not penalised
+    misfits: tuple[float, ...] = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3)  # variance over a score's; misfit: usual, others
     shares: tuple[float, ...] = (0.003, 0.02, 0.1, 0.4, 1.2)  # variance over squared distance; candidates, secant error
     usual_share: float = 0.02  # the same; the likeliest one before answers
     own_error: float = 0.3  # the same; the part of a secant's error that other secants do not share
@@ -75,6 +74,7 @@ class Tuning:
     most_step: float = 4.0  # the last step's nats over the other doubt's, or over 1; above it, not converged
     most_drift: float = 2.0  # logarithm of a ratio; above it, information varies too much within the doubt
     fewest_counted: float = 3.0  # deviations of noise; a smaller count of rows makes the release unusable
+    most_excess: float = 0.2  # part of the rows; more squares of residuals than the model's give a remark
     most_fit: float = 1.0  # nats between the belief and the points; above it, they differ
 
 

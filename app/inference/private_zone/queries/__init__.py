@@ -9,8 +9,11 @@ from app.inference.private_zone.queries.lengths import LengthHistogram
 from app.inference.private_zone.queries.moments import MeanSum, MomentSum
 from app.inference.private_zone.queries.potentials import PotentialSum
 from app.inference.private_zone.queries.residuals import ExcessSum, ResidualHistogram
+from app.inference.private_zone.queries.robust import RobustInformationSum, RobustPotentialSum, RobustScoreSum
 from app.inference.private_zone.queries.scores import BoundedScoreSum, ClippedScoreSum, CutScoreSum
+from app.inference.private_zone.queries.statistics import StatisticSum
 from app.inference.private_zone.queries.tails import TailSum
+from app.inference.private_zone.queries.topics import TopicSum
 
 __all__ = [
     "BoundedScoreSum",
@@ -23,7 +26,12 @@ __all__ = [
     "MomentSum",
     "PotentialSum",
     "ResidualHistogram",
+    "RobustInformationSum",
+    "RobustPotentialSum",
+    "RobustScoreSum",
+    "StatisticSum",
     "TailSum",
+    "TopicSum",
     "find_kind",
 ]
 
@@ -38,7 +46,12 @@ _ALL: tuple[type[Query], ...] = (
     MomentSum,
     PotentialSum,
     ResidualHistogram,
+    RobustInformationSum,
+    RobustPotentialSum,
+    RobustScoreSum,
+    StatisticSum,
     TailSum,
+    TopicSum,
 )
 _KINDS: dict[str, type[Query]] = {each.kind: each for each in _ALL}
 

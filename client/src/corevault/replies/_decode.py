@@ -9,20 +9,46 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
+from corevault._show import show_facts, write_call
 from corevault.errors import UnexpectedReply
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Reply:
-    """Base of all replies. ``raw`` is the JSON object that the reply was made from."""
+    """Base of all replies. ``raw`` is the JSON object that the reply was made from.
+
+    ``SHOWN`` names the members in the text of a reply and in tables; without it, all are shown.
+    """
+
+    SHOWN: ClassVar[tuple[str, ...]] = ()
 
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        return write_call(type(self).__name__, self.facts())
+
+    def _repr_html_(self) -> str:
+        names = [member.name for member in dataclasses.fields(self) if member.name not in ("raw", "key")]
+        return show_facts({name: getattr(self, name) for name in names})
+
+    def facts(self) -> dict[str, Any]:
+        """The members that its text and its row in a table show.
+
+        >>> client.datasets.budget("clinic").limit.facts()
+        {'epsilon': 10.0, 'delta': 1e-06}
+        """
+        names = self.SHOWN or tuple(member.name for member in dataclasses.fields(self) if member.name != "raw")
+        return {name: getattr(self, name) for name in names}
+
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """The reply from its JSON object. Raises ``UnexpectedReply`` if a member is missing or has another type."""
+        """The reply from its JSON object. Raises ``UnexpectedReply`` if a member is missing or has another type.
+
+        >>> Cost.from_json({"epsilon": 0.5, "delta": 1e-6})
+        Cost(epsilon=0.5, delta=1e-06)
+        """
         if not isinstance(value, dict):
             raise UnexpectedReply(f"The server's answer is not a JSON object where {cls.__name__} is expected.")
         hints = get_type_hints(cls)

@@ -3,13 +3,29 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from corevault.replies._decode import Reply
+from corevault.replies.key import KeyName
 from corevault.schema import Schema
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Cost(Reply):
+    """A privacy cost or limit, (ε, δ).
+
+    >>> str(Cost(epsilon=0.5, delta=1e-6))
+    'ε=0.5, δ=1e-06'
+    """
+
+    epsilon: float
+    delta: float
+
+    def __str__(self) -> str:
+        return f"ε={self.epsilon:.4g}, δ={self.delta:.3g}"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Content(Reply):
     """The newest content, as its owner and auditors see it. ``rejection`` is a stable code."""
 
@@ -18,7 +34,7 @@ class Content(Reply):
     rejection: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Rejection(Reply):
     """Why the newest content was rejected: a stable code, and the columns that caused it, if there are any."""
 
@@ -26,9 +42,15 @@ class Rejection(Reply):
     columns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Dataset(Reply):
-    """Declared facts and the state of a dataset. No member depends on rows."""
+    """Declared facts and the state of a dataset. No member depends on rows.
+
+    >>> client.datasets.get("clinic").slots
+    2000
+    """
+
+    SHOWN: ClassVar[tuple[str, ...]] = ("id", "name", "status", "slots", "rejection")
 
     id: str
     name: str
@@ -38,8 +60,13 @@ class Dataset(Reply):
     sensitivity: str = "private"
     description: str = ""
     population: str = ""
+    series: str | None = None
     privacy_unit: Mapping[str, Any] | None = None
+    owner: KeyName | None = None
     budget: Mapping[str, Any] | None = None
+    spent: Cost | None = None
+    reserved: Cost | None = None
+    remaining: Cost | None = None
     content: Content | None = None
     rejection: Rejection | None = None
     shared_with: tuple[str, ...] | None = None
@@ -51,16 +78,24 @@ class Dataset(Reply):
         """The declared columns, to check a table or to compute a design matrix.
 
         Raises ``UnexpectedReply`` for a column that this version does not support.
+
+        >>> client.datasets.get("clinic").schema.names
+        ['age', 'sex', 'sick']
         """
         return Schema.from_json(self.columns)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class OpenUpload(Reply):
     """An upload in parts that is not complete. ``offset`` is the number of bytes that the server has.
 
     ``datasets.resume(dataset_id, upload, source)`` continues it until ``expires_at``.
+
+    >>> {upload.offset for upload in client.datasets.open_uploads("halted")} <= {0}
+    True
     """
+
+    SHOWN: ClassVar[tuple[str, ...]] = ("id", "dataset_id", "offset", "length", "expires_at")
 
     id: str
     dataset_id: str = ""
@@ -71,31 +106,33 @@ class OpenUpload(Reply):
     expires_at: datetime | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cost(Reply):
-    """A privacy cost or limit, (ε, δ)."""
-
-    epsilon: float
-    delta: float
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class JobCounts(Reply):
-    """Numbers of jobs: settled, reserved and refused."""
+    """Numbers of jobs: settled, reserved and refused.
+
+    >>> client.datasets.budget("clinic").jobs.settled >= 1
+    True
+    """
 
     settled: int
     reserved: int
     refused: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Budget(Reply):
     """The balance of a dataset's account.
 
     ``spent + reserved`` is the composed total. ``remaining`` is the cost of the largest single full-batch job that is
     still admitted. Costs compose sublinearly, so ``spent``, ``reserved`` and ``remaining`` do not sum to ``limit``.
     ``used_share`` is the used part of the filter's main bound, in [0, 1].
+
+    >>> budget = client.datasets.budget("clinic")
+    >>> budget.spent.epsilon < budget.limit.epsilon
+    True
     """
+
+    SHOWN: ClassVar[tuple[str, ...]] = ("dataset_id", "limit", "spent", "reserved", "remaining", "used_share")
 
     dataset_id: str
     population: str
@@ -111,18 +148,36 @@ class Budget(Reply):
     jobs: JobCounts
     version: int
 
+    def plot(self, *, ax: Any = None) -> Any:
+        """A bar of the spent and reserved ε, and the limit; returns the axes (needs the ``plot`` extra).
 
-@dataclass(frozen=True, kw_only=True)
+        >>> axes = client.datasets.budget("clinic").plot()
+        """
+        from corevault.plots import plot_budget  # noqa: PLC0415 - SciPy is imported when it is needed
+
+        return plot_budget(self, ax=ax)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LedgerEntry(Reply):
     """One entry of an account's append-only hash chain. ``epsilon_after`` is the composed total after it.
 
     ``cause`` is set in entries of the kind ``frozen``: ``run``, ``mismatch`` or ``unknown``.
+
+    >>> [entry.sequence for entry in client.datasets.ledger("clinic")][-1]
+    1
     """
+
+    SHOWN: ClassVar[tuple[str, ...]] = ("sequence", "at", "kind", "job_id", "submitted_by", "purpose", "epsilon_after")
 
     sequence: int
     at: datetime
     kind: str
+    dataset_id: str = ""
+    dataset_name: str | None = None
     job_id: str | None = None
+    submitted_by: KeyName | None = None
+    purpose: str | None = None
     event: Any = None
     epsilon_after: float | None = None
     entry_hash: str = ""

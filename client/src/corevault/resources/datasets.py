@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from corevault import _resumable, _upload
-from corevault._arguments import describe, require_mapping, require_number, require_text
+from corevault._arguments import as_json, describe, require_mapping, require_number, require_text
 from corevault._check import check_table
 from corevault._content import check_start
 from corevault._http import Http, quote_segment
 from corevault._ids import read_id, read_ids
+from corevault._io import blocking
+from corevault._names import find_dataset_id
 from corevault._progress import Report, show_bytes
 from corevault.errors import ContentRejected, InvalidArgument, TooManyNullRows, WaitTimeout, WrongType
 from corevault.pages import Page, fetch_page
@@ -24,13 +26,17 @@ _STILL_READING = (
 )
 
 
-class Datasets:
-    """Datasets, their contents, budgets and ledgers. Methods accept a ``Dataset`` as well as its id."""
+class AsyncDatasets:
+    """The methods of ``Datasets`` for an ``AsyncClient``. Each is awaited.
+
+    >>> asyncio.run(async_client.datasets.get("clinic")).status
+    'ready'
+    """
 
     def __init__(self, http: Http) -> None:
         self._http = http
 
-    def create(
+    async def create(
         self,
         name: str,
         schema: Schema,
@@ -41,6 +47,7 @@ class Datasets:
         sensitivity: str = "private",
         description: str = "",
         population: str | None = None,
+        series: str | None = None,
         privacy_unit: Mapping[str, Any] = _ROW,
         shared_with: Sequence[str | ApiKey] = (),
         releases_public: bool = True,
@@ -51,6 +58,12 @@ class Datasets:
         ``epsilon`` is the limit of all jobs together. Without ``delta`` the server's default applies. Public data
         (``sensitivity="public"``) has no account, so omit both. The declaration is public: take it from a codebook,
         never from the rows.
+
+        ``series`` names a series of your datasets in which each person counts once: the rows of a person become null in
+        all of them but the first one that received them. Their ``privacy_unit`` is the same declared column.
+
+        >>> client.datasets.create("visits", schema, slots=500, epsilon=1.0).status
+        'created'
         """
         if not isinstance(schema, Schema):
             raise WrongType(f"schema must be a Schema, as in Schema(real('age', 0, 120)); {describe(schema)}.")
@@ -66,19 +79,29 @@ class Datasets:
         }
         if population is not None:
             body["population"] = population
+        if series is not None:
+            body["series"] = series
         if epsilon is not None:
             body["budget"] = _budget(epsilon, delta)
-        return Dataset.from_json(self._http.post("/v1/datasets", body, idempotency_key=idempotency_key))
+        return Dataset.from_json(await self._http.post("/v1/datasets", body, idempotency_key=idempotency_key))
 
-    def list(self, *, limit: int | None = None) -> Page[Dataset]:
-        """The datasets that the key may see."""
-        return fetch_page(self._http, "/v1/datasets", Dataset, {"limit": limit})
+    async def list(self, *, limit: int | None = None) -> Page[Dataset]:
+        """The datasets that the key may see.
 
-    def get(self, dataset_id: str | Dataset) -> Dataset:
-        """The declared facts and the status of a dataset."""
-        return Dataset.from_json(self._http.get(f"/v1/datasets/{_quote_id(dataset_id)}"))
+        >>> "clinic" in {each.name for each in client.datasets.list()}
+        True
+        """
+        return await fetch_page(self._http, "/v1/datasets", Dataset, {"limit": limit})
 
-    def update(
+    async def get(self, dataset_id: str | Dataset) -> Dataset:
+        """The declared facts and the status of a dataset.
+
+        >>> client.datasets.get("clinic").schema.names
+        ['age', 'sex', 'sick']
+        """
+        return Dataset.from_json(await self._http.get(f"/v1/datasets/{await self._quote_id(dataset_id)}"))
+
+    async def update(
         self,
         dataset_id: str | Dataset,
         *,
@@ -86,18 +109,31 @@ class Datasets:
         shared_with: Sequence[str | ApiKey] | None = None,
         releases_public: bool | None = None,
     ) -> Dataset:
-        """Changes the given members of a dataset (owner). ``shared_with`` replaces the list of key ids."""
+        """Changes the given members of a dataset (owner). ``shared_with`` replaces the list of key ids.
+
+        >>> client.datasets.update("clinic", description="Visits of one year.").raw["description"]
+        'Visits of one year.'
+        """
         changes: dict[str, Any] = {"description": description, "releases_public": releases_public}
         changes["shared_with"] = None if shared_with is None else read_ids(shared_with, ApiKey)
-        body = {name: value for name, value in changes.items() if value is not None}
-        return Dataset.from_json(self._http.send_once("PATCH", f"/v1/datasets/{_quote_id(dataset_id)}", body))
+        body = as_json({name: value for name, value in changes.items() if value is not None})
+        return Dataset.from_json(
+            await self._http.send_once("PATCH", f"/v1/datasets/{await self._quote_id(dataset_id)}", body)
+        )
 
-    def delete(self, dataset_id: str | Dataset) -> Mapping[str, Any]:
-        """Destroys the data key (owner); the ledger remains. Returns the signed deletion receipt."""
-        receipt: Mapping[str, Any] = self._http.send_once("DELETE", f"/v1/datasets/{_quote_id(dataset_id)}")
+    async def delete(self, dataset_id: str | Dataset) -> Mapping[str, Any]:
+        """Destroys the data key (owner); the ledger remains. Returns the signed deletion receipt.
+
+        >>> mistake = client.datasets.create("mistake", schema, slots=500, epsilon=1.0)
+        >>> client.datasets.delete(mistake)["statement"]["dataset_id"] == mistake.id
+        True
+        """
+        receipt: Mapping[str, Any] = await self._http.send_once(
+            "DELETE", f"/v1/datasets/{await self._quote_id(dataset_id)}"
+        )
         return receipt
 
-    def upload(
+    async def upload(
         self,
         dataset_id: str | Dataset,
         source: object,
@@ -126,47 +162,63 @@ class Datasets:
         ``resumable`` selects an upload in parts, each of which is retried after a broken connection. By default this
         applies to sources of 64 MiB or more. Other sources go in one request, which is not retried. Raises
         ``UploadInterrupted`` if the server remains unreachable.
+
+        >>> second = client.datasets.create("second", schema, slots=500, epsilon=1.0)
+        >>> client.datasets.upload(second, {"age": [30, 60], "sex": ["female", "male"], "sick": [0, 1]}).name
+        'second'
+        >>> client.datasets.wait_until_ready(second).status
+        'ready'
         """
         if max_null_share is not None:
             require_number(max_null_share, "max_null_share", lower=0.0, upper=1.0)
-        upload = _upload.prepare(source, media_type)
-        check_start(upload)
+        upload = await self._http.call(_upload.prepare, source, media_type)
+        await self._http.call(check_start, upload)
+        dataset_id = await find_dataset_id(self._http, dataset_id)
         if max_null_share is not None and upload.repeatable:
-            self._check_rows(dataset_id, upload, max_null_share)
-        upload = _upload.add_digest(upload)
+            await self._check_rows(dataset_id, upload, max_null_share)
+        upload = await self._http.call(_upload.add_digest, upload)
         large = upload.length is not None and upload.length >= _resumable.LARGE_BYTES
         with show_bytes(progress, "Uploading", upload.length) as report:
             if large if resumable is None else resumable:
-                upload_id = _resumable.begin(self._http, read_id(dataset_id, Dataset), upload)
-                return Dataset.from_json(
-                    _resumable.send(self._http, read_id(dataset_id, Dataset), upload_id, upload, report)
-                )
+                upload_id = await _resumable.begin(self._http, dataset_id, upload)
+                return Dataset.from_json(await _resumable.send(self._http, dataset_id, upload_id, upload, report))
             chunks = _count(upload.chunks(), report)
-            path = f"/v1/datasets/{_quote_id(dataset_id)}/content"
-            return Dataset.from_json(self._http.put_stream(path, chunks, upload.headers()))
+            path = f"/v1/datasets/{await self._quote_id(dataset_id)}/content"
+            return Dataset.from_json(await self._http.put_stream(path, chunks, upload.headers()))
 
-    def _check_rows(self, dataset_id: str | Dataset, upload: _upload.Upload, max_null_share: float) -> None:
-        dataset = self.get(dataset_id)
-        check = check_table(dataset.schema.columns, upload, unit=(dataset.privacy_unit or {}).get("column"))
+    async def _check_rows(self, dataset_id: str | Dataset, upload: _upload.Upload, max_null_share: float) -> None:
+        dataset = await self.get(dataset_id)
+        unit = (dataset.privacy_unit or {}).get("column")
+        check = await self._http.call(check_table, dataset.schema.columns, upload, unit)
         if check.absent or check.unknown:
             indexed = [name for name in check.absent if name in upload.index]
             hint = f" Call reset_index() first, because the index holds {', '.join(indexed)}." if indexed else ""
-            raise InvalidArgument(f"{_describe_columns(check.absent, check.unknown)}{hint}")
+            raise InvalidArgument(f"{check.describe_columns()}{hint}")
         if not check.rows:
             raise InvalidArgument("The table has no rows; upload a table with at least one row.")
         if check.null_share > max_null_share:
             raise TooManyNullRows(check, max_null_share)
 
-    def open_uploads(self, dataset_id: str | Dataset, *, limit: int | None = None) -> Page[OpenUpload]:
-        """The incomplete uploads in parts (owner). Each can be resumed or discarded."""
-        return fetch_page(self._http, f"/v1/datasets/{_quote_id(dataset_id)}/uploads", OpenUpload, {"limit": limit})
+    async def open_uploads(self, dataset_id: str | Dataset, *, limit: int | None = None) -> Page[OpenUpload]:
+        """The incomplete uploads in parts (owner). Each can be resumed or discarded.
 
-    def discard_upload(self, dataset_id: str | Dataset, upload_id: str | OpenUpload) -> None:
-        """Discards an upload in parts and deletes its bytes (owner)."""
+        >>> client.datasets.open_uploads("clinic").items
+        ()
+        """
+        return await fetch_page(
+            self._http, f"/v1/datasets/{await self._quote_id(dataset_id)}/uploads", OpenUpload, {"limit": limit}
+        )
+
+    async def discard_upload(self, dataset_id: str | Dataset, upload_id: str | OpenUpload) -> None:
+        """Discards an upload in parts and deletes its bytes (owner).
+
+        >>> for upload in client.datasets.open_uploads("halted"):
+        ...     client.datasets.discard_upload("halted", upload)
+        """
         place = quote_segment(read_id(upload_id, OpenUpload))
-        self._http.send_once("DELETE", f"/v1/datasets/{_quote_id(dataset_id)}/uploads/{place}")
+        await self._http.send_once("DELETE", f"/v1/datasets/{await self._quote_id(dataset_id)}/uploads/{place}")
 
-    def resume(
+    async def resume(
         self,
         dataset_id: str | Dataset,
         upload_id: str | OpenUpload,
@@ -177,24 +229,32 @@ class Datasets:
         """Continues an interrupted upload in parts from the same source (owner).
 
         ``open_uploads`` lists the uploads that can be continued.
-        """
-        dataset, upload_name = read_id(dataset_id, Dataset), read_id(upload_id, OpenUpload)
-        upload = _upload.open_source(source)
-        with show_bytes(progress, "Uploading", upload.length) as report:
-            return Dataset.from_json(_resumable.send(self._http, dataset, upload_name, upload, report))
 
-    def wait_until_ready(
+        >>> for upload in client.datasets.open_uploads("paused"):
+        ...     client.datasets.resume("paused", upload, table).name
+        'paused'
+        """
+        upload_name, upload = read_id(upload_id, OpenUpload), await self._http.call(_upload.open_source, source)
+        dataset = await find_dataset_id(self._http, dataset_id)
+        with show_bytes(progress, "Uploading", upload.length) as report:
+            return Dataset.from_json(await _resumable.send(self._http, dataset, upload_name, upload, report))
+
+    async def wait_until_ready(
         self, dataset_id: str | Dataset, *, timeout_seconds: float = 600.0, poll_seconds: float = 0.25
     ) -> Dataset:
         """Waits until the server has read the newest content.
 
         Raises ``ContentRejected`` with the reason and the columns, and ``WaitTimeout``.
+
+        >>> client.datasets.wait_until_ready("clinic").status
+        'ready'
         """
         require_number(timeout_seconds, "timeout_seconds")
         require_number(poll_seconds, "poll_seconds", lower=0.0)
         deadline = time.monotonic() + timeout_seconds
+        dataset_id = await find_dataset_id(self._http, dataset_id)
         while True:
-            dataset = self.get(dataset_id)
+            dataset = await self.get(dataset_id)
             newest = dataset.content.status if dataset.content else None
             if (newest or dataset.status) == "ready":
                 return dataset
@@ -202,37 +262,85 @@ class Datasets:
                 raise _rejection(dataset)
             if time.monotonic() > deadline:
                 raise WaitTimeout(_NOTHING_UPLOADED if newest is None else _STILL_READING)
-            time.sleep(poll_seconds)
+            await self._http.io.sleep(poll_seconds)
 
-    def budget(self, dataset_id: str | Dataset) -> Budget:
-        """The limit of the account, and the spent, reserved and remaining cost."""
-        return Budget.from_json(self._http.get(f"/v1/datasets/{_quote_id(dataset_id)}/budget"))
+    async def budget(self, dataset_id: str | Dataset) -> Budget:
+        """The limit of the account, and the spent, reserved and remaining cost.
 
-    def set_budget(self, dataset_id: str | Dataset, *, epsilon: float, delta: float | None = None) -> Budget:
+        >>> client.datasets.budget("clinic").limit
+        Cost(epsilon=10, delta=1e-06)
+        """
+        return Budget.from_json(await self._http.get(f"/v1/datasets/{await self._quote_id(dataset_id)}/budget"))
+
+    async def set_budget(self, dataset_id: str | Dataset, *, epsilon: float, delta: float | None = None) -> Budget:
         """Sets the total limit (owner).
 
         A lower limit applies at once, but not below the spent cost. A higher one opens a tranche with ``delta``.
-        """
-        body = _budget(epsilon, delta)
-        self._http.send_once("PUT", f"/v1/datasets/{_quote_id(dataset_id)}/budget", body)
-        return self.budget(dataset_id)
 
-    def unfreeze(self, dataset_id: str | Dataset, *, reason: str) -> Budget:
+        >>> third = client.datasets.create("third", schema, slots=500, epsilon=2.0)
+        >>> client.datasets.set_budget(third, epsilon=1.0).limit.epsilon
+        1.0
+        """
+        dataset_id, body = await find_dataset_id(self._http, dataset_id), _budget(epsilon, delta)
+        await self._http.send_once("PUT", f"/v1/datasets/{await self._quote_id(dataset_id)}/budget", body)
+        return await self.budget(dataset_id)
+
+    async def unfreeze(self, dataset_id: str | Dataset, *, reason: str) -> Budget:
         """Ends the freeze of a dataset's account (admin).
 
         The ledger and the audit log keep ``reason``, which has at most 500 characters. Raises ``StateConflict`` where
         tampering caused the freeze, and where the account is not frozen.
+
+        >>> admin.datasets.unfreeze(dataset, reason="A fault of the service, since repaired.")
+        Traceback (most recent call last):
+            ...
+        corevault.errors.StateConflict: ...
         """
         require_text(reason, "reason")
-        return Budget.from_json(self._http.post(f"/v1/datasets/{_quote_id(dataset_id)}/unfreeze", {"reason": reason}))
+        return Budget.from_json(
+            await self._http.post(f"/v1/datasets/{await self._quote_id(dataset_id)}/unfreeze", {"reason": reason})
+        )
 
-    def ledger(self, dataset_id: str | Dataset, *, limit: int | None = None) -> Page[LedgerEntry]:
-        """The account's entries, newest first (owner, auditor)."""
-        return fetch_page(self._http, f"/v1/datasets/{_quote_id(dataset_id)}/ledger", LedgerEntry, {"limit": limit})
+    async def _quote_id(self, dataset_id: str | Dataset) -> str:
+        return quote_segment(await find_dataset_id(self._http, dataset_id))
+
+    async def ledger(self, dataset_id: str | Dataset, *, limit: int | None = None) -> Page[LedgerEntry]:
+        """The account's entries, newest first (owner, auditor).
+
+        >>> [entry.kind for entry in client.datasets.ledger("clinic")][-1]
+        'account_opened'
+        """
+        return await fetch_page(
+            self._http, f"/v1/datasets/{await self._quote_id(dataset_id)}/ledger", LedgerEntry, {"limit": limit}
+        )
 
 
-def _quote_id(dataset: str | Dataset) -> str:
-    return quote_segment(read_id(dataset, Dataset))
+class Datasets:
+    """Datasets, their contents, budgets and ledgers. Methods accept a ``Dataset``, its id or its name.
+
+    A name costs one request. It must be the name of one dataset that is not deleted.
+
+    >>> client.datasets.get("clinic").id == client.datasets.get(dataset).id
+    True
+    """
+
+    def __init__(self, calls: AsyncDatasets) -> None:
+        self._calls = calls
+
+    create = blocking(AsyncDatasets.create)
+    list = blocking(AsyncDatasets.list)
+    get = blocking(AsyncDatasets.get)
+    update = blocking(AsyncDatasets.update)
+    delete = blocking(AsyncDatasets.delete)
+    upload = blocking(AsyncDatasets.upload)
+    open_uploads = blocking(AsyncDatasets.open_uploads)
+    discard_upload = blocking(AsyncDatasets.discard_upload)
+    resume = blocking(AsyncDatasets.resume)
+    wait_until_ready = blocking(AsyncDatasets.wait_until_ready)
+    budget = blocking(AsyncDatasets.budget)
+    set_budget = blocking(AsyncDatasets.set_budget)
+    unfreeze = blocking(AsyncDatasets.unfreeze)
+    ledger = blocking(AsyncDatasets.ledger)
 
 
 def _rejection(dataset: Dataset) -> ContentRejected:
@@ -240,12 +348,6 @@ def _rejection(dataset: Dataset) -> ContentRejected:
         return ContentRejected(dataset.rejection.code, dataset.rejection.columns)
     content = dataset.content or Content()  # servers of earlier versions state the code only
     return ContentRejected(content.rejection or "unknown")
-
-
-def _describe_columns(absent: Sequence[str], unknown: Sequence[str]) -> str:
-    missing = f"missing: {', '.join(absent)}" if absent else ""
-    undeclared = f"not declared: {', '.join(unknown)}" if unknown else ""
-    return f"The table's columns are not the declared ones ({'; '.join(filter(None, (missing, undeclared)))})."
 
 
 def _budget(epsilon: float, delta: float | None) -> dict[str, float]:

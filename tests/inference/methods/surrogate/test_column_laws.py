@@ -20,6 +20,7 @@ def _columns(standard: Array64, mean: Array64, deviation: Array64, group: Array6
         deviation,
         error=1e-4 * deviation**2,
         least=np.full(size, -1.0),
+        most=np.ones(size),
         group=np.full(size, -1) if group is None else group.astype(np.int64),
         tails=sums,
         tails_noise=np.full(3, 1e-3),
@@ -70,7 +71,7 @@ def test_laws_have_mean_zero_and_variance_one() -> None:
 def test_indicators_of_one_category_exclude_each_other() -> None:
     shares = np.array([0.5, 0.2, 0.05])
     deviation = np.sqrt(shares * (1 - shares))
-    columns = Columns(shares, deviation, np.full(3, 1e-6), np.zeros(3), np.zeros(3, dtype=np.int64))
+    columns = Columns(shares, deviation, np.full(3, 1e-6), np.zeros(3), np.ones(3), np.zeros(3, dtype=np.int64))
     draws = draw_columns(np.random.default_rng(2), columns, 4000) * deviation
     levels = draws - draws.min(axis=0) > 0.5
     assert levels.sum(axis=1).max() == 1

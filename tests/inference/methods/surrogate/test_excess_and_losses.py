@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
+from app.inference.core.linear_algebra import invert
 from app.inference.core.model import Array64
-from app.inference.methods.surrogate.excess import Excess
+from app.inference.methods.surrogate.excess import Excess, ResidualCounts
 from app.inference.methods.surrogate.frame import make_frame
-from app.inference.methods.surrogate.linear_algebra import invert
 from app.inference.methods.surrogate.response import respond
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.score_design import design_score
 from app.inference.private_zone.queries import ExcessSum
+from app.inference.private_zone.queries.residuals import EDGES
 from support.surrogate_tables import Case, Drawn, build, compute_losses
 
 
@@ -88,3 +89,12 @@ def test_means_far_from_zero_are_found() -> None:
     for seed in range(3):
         points = build(case, case.plan(5.0, version=2), Drawn(seed), seed)
         assert compute_losses(case, points)[0] < 5
+
+
+@pytest.mark.parametrize(("degrees", "wide"), [(1000, False), (3, True)])
+def test_residuals_with_heavy_tails_are_wide(degrees: int, wide: bool) -> None:
+    rng = np.random.default_rng(4)
+    residuals = rng.standard_t(degrees, 20_000)
+    sides = [np.histogram(np.abs(residuals[residuals * side > 0]), [*EDGES, np.inf])[0] for side in (-1, 1)]
+    counts = np.array(sides) + 5 * rng.standard_normal((2, len(EDGES)))
+    assert ResidualCounts(counts, 5.0, 600.0, rng.standard_normal(10_000), 20_000).are_wide == wide

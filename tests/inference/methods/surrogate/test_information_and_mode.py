@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import root
 
+from app.inference.core.linear_algebra import factorise, invert, raise_to
 from app.inference.core.model import Array32, Array64
 from app.inference.methods.surrogate.frame import Frame, make_frame
 from app.inference.methods.surrogate.information import Filter, correct, design_matrix
-from app.inference.methods.surrogate.linear_algebra import factorise, invert, raise_to
-from app.inference.methods.surrogate.regression import Score, find_mode, shrink
+from app.inference.methods.surrogate.regression import Score, compute_surprise, find_mode, shrink
 from app.inference.methods.surrogate.release import compute_drift
 from app.inference.methods.surrogate.response import bound_scores, limit_mistakes, respond
 from app.inference.methods.surrogate.rows import Rows, draw_noise
@@ -120,6 +120,16 @@ def test_unknown_scale_is_found_although_coefficients_are_far(family: str) -> No
     assert abs(theta[-1] - truth[-1]) < 0.02
 
 
+@pytest.mark.parametrize(("distance", "reached"), [(0.5, True), (30.0, False)])
+def test_mode_beyond_the_longest_steps_is_not_reached(distance: float, *, reached: bool) -> None:
+    case = Case("linear-regression", features=3, noise_scale=1.0)
+    rows, prior, start = _rows(case), case.problem.prior, np.zeros(4)
+    frame, truth = _frame(case, rows, start), distance * np.array([0.5, -0.5, 0.5, 0.5])
+    gradient = _population_score(case, rows, start, truth)
+    score = Score(start, gradient, 1e-8 * frame.back @ frame.back.T, np.ones(len(rows.draws)))
+    assert find_mode(rows, frame, start, prior, (score,)).reached is reached
+
+
 def test_prior_of_no_precision_gives_a_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     """W14: declared scales may make a prior's precision singular in double precision."""
     case = Case("logistic-regression", features=3)
@@ -206,6 +216,34 @@ def test_mode_that_the_prior_excludes_is_kept_if_it_is_clear() -> None:
     mean, covariance = shrink(np.array([80.0, 0.0]), np.full(2, 4.0), 0.5 * np.eye(2), 0.0)
     np.testing.assert_allclose(mean, [80.0, 0.0], rtol=1e-2)
     assert covariance[0, 0] == pytest.approx(4.0, rel=1e-2)
+
+
+def test_signal_in_information_that_noise_hides_is_kept() -> None:
+    """The belief sees no information beyond the prior's, but its noise may hide some."""
+    seen, variance = np.array([30.0]), np.array([0.1])
+    blind, _ = shrink(seen, variance, np.eye(1), 0.0)
+    open_minded, _ = shrink(seen, variance, np.eye(1), 0.01)
+    assert abs(blind[0]) < 0.1
+    assert open_minded[0] == pytest.approx(30, rel=0.05)
+
+
+@pytest.mark.parametrize("off", [0.0, 30.0])
+def test_last_score_that_the_others_contradict_is_a_surprise(off: float) -> None:
+    """The residuals of one regression of all scores may hide it."""
+    case = Case(features=3)
+    rows, prior, rng = _rows(case), case.problem.prior, np.random.default_rng(3)
+    truth = np.array([0.4, -0.6, 0.3, 0.2])
+    frame = _frame(case, rows, truth)
+    noise = 0.01 * frame.back @ frame.back.T
+    found = []
+    for _ in range(20):
+        errors = rng.standard_normal((4, 4)) * 0.1
+        errors[-1, 0] += off * 0.1
+        pull = prior.precision(truth) @ truth
+        scores = tuple(Score(truth, pull + frame.back @ error, noise, np.ones(600)) for error in errors)
+        modes = find_mode(rows, frame, truth, prior, scores[:-1]), find_mode(rows, frame, truth, prior, scores)
+        found.append(compute_surprise(rows, frame, prior, scores[-1], modes, excess=None))
+    assert np.median(found) < 1.2 if off == 0 else np.min(found) > TUNING.most_surprise
 
 
 def test_wrong_labels_are_at_most_as_many_as_the_predictions_allow() -> None:

@@ -54,6 +54,20 @@ def test_plan_states_its_version_and_is_the_same_again(family: str, sigma: float
     assert quoted == plan
 
 
+@pytest.mark.parametrize(
+    ("case", "far"),
+    [
+        (Case("poisson-regression", features=3), True),
+        (Case("linear-regression", features=3, noise_scale=0.05), True),
+        (Case("linear-regression", features=3, noise_scale=1.0), False),
+        (Case("negative-binomial-regression", features=3), False),
+    ],
+)
+def test_plan_warns_of_targets_far_from_any_prediction(case: Case, far: bool) -> None:
+    warned = [warning for warning in case.plan(3.0).warnings if "student-t-regression" in warning]
+    assert len(warned) == int(far)
+
+
 def test_version_may_be_stated() -> None:
     case = Case(features=3)
     assert case.plan(3.0) == case.plan(3.0, version=2)

@@ -9,7 +9,7 @@ from app.inference.methods.psvi.residuals.gaussian_mean import GaussianMeanResid
 from app.inference.methods.psvi.residuals.linear_regression import LinearResiduals
 from app.inference.methods.psvi.residuals.monte_carlo import MonteCarloResiduals
 from app.inference.methods.public_table import Minibatches, PublicTable
-from app.inference.models.gaussian import GaussianMean
+from app.inference.models.gaussian import CorrelatedMean, GaussianMean
 from app.inference.models.linear import LinearRegression, LinearRegressionOfUnknownNoise
 
 
@@ -19,7 +19,7 @@ def make_residuals(
     """Make the residuals of ``problem``; ``draws`` and ``minibatch`` are for Monte Carlo only."""
     model, prior = problem.model, problem.prior
     if isinstance(prior, NormalPrior):
-        if isinstance(model, GaussianMean):
+        if isinstance(model, GaussianMean) and not isinstance(model, CorrelatedMean):
             return GaussianMeanResiduals(model.noise, prior, table)
         if isinstance(model, LinearRegression) and not isinstance(model, LinearRegressionOfUnknownNoise):
             return LinearResiduals(model, prior, table)

@@ -61,6 +61,7 @@ class GaussianMeanResiduals:
     def __init__(self, noise: float, prior: NormalPrior, table: PublicTable) -> None:
         """Sum the rows of ``table`` in one pass."""
         self._noise, self._precision = noise, prior.scales**-2.0
+        self._pull = self._precision * prior.mean
         self._count, self._sum = table.count, np.zeros(table.design.width)
         for x, _ in table.chunks():
             self._sum += x.sum(axis=0, dtype=np.float64)
@@ -69,7 +70,7 @@ class GaussianMeanResiduals:
         """Make the exact residual at ``points``."""
         total, of_points = float(points.weights.sum()), points.weights @ points.u
         variances = 1 / (self._precision + total / self._noise**2)
-        mean = variances * of_points / self._noise**2
+        mean = variances * (self._pull + of_points / self._noise**2)
         force = (self._sum - of_points - (self._count - total) * mean) / self._noise**2
         missing = (self._count - total) / self._noise**2
         return GaussianMeanResidual(self._noise, mean, variances, variances * force, missing, points.u)

@@ -62,6 +62,7 @@ class LinearResiduals:
     def __init__(self, model: LinearRegression, prior: NormalPrior, table: PublicTable) -> None:
         """Sum the second moments of ``table`` in one pass."""
         self._model, self._precision = model, np.diag(prior.scales**-2.0)
+        self._pull = self._precision @ prior.mean
         self._moments = np.zeros((model.row_width, model.row_width))
         for x, y in table.chunks():
             rows = model.fold(x.astype(np.float64), y)
@@ -74,7 +75,7 @@ class LinearResiduals:
         of_points = rows.T @ (rows * points.weights[:, None])
         left = (self._moments - of_points) / model.noise**2
         factor, _ = scipy.linalg.lapack.dpotrf(self._precision + of_points[:p, :p] / model.noise**2, lower=1, clean=1)
-        mean = _solve(factor, of_points[None, p, :p] / model.noise**2)[0]
+        mean = _solve(factor, (self._pull + of_points[p, :p] / model.noise**2)[None, :])[0]
         pull = _solve(factor, (left[p, :p] - left[:p, :p] @ mean)[None, :])[0]
         across, errors = _solve(factor, points.u), rows[:, p] - points.u @ mean
         own = errors * (points.u @ pull) + 0.5 * np.vecdot(across, across @ left[:p, :p])

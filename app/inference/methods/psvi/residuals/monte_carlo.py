@@ -11,6 +11,7 @@ from app.inference.core.model import Array64, Model
 from app.inference.core.priors import Prior
 from app.inference.methods.psvi.residuals import Points, Residual, standardise
 from app.inference.methods.public_table import Minibatches
+from app.inference.models.robust import Robust
 from app.inference.post.gradients import compute_centred_potentials
 from app.inference.post.laplace import fit_laplace
 
@@ -22,18 +23,21 @@ _MODE_TOLERANCE = 0.1
 class MonteCarloResidual:
     """A residual at ``draws`` ``(S, D)`` from the posterior.
 
-    ``values`` ``(S,)`` are R at the draws, centred and divided by S.
+    ``values`` ``(S,)`` are R at the draws, centred and divided by S. ``least`` is the least variance of a row's
+    potentials by which its covariance is standardised.
     """
 
     model: Model
     draws: Array64
     values: Array64
     own: Array64
+    least: float = 0.0
 
     def correlation(self, x: Array64, y: Array64) -> Array64:
         """See :class:`app.inference.methods.psvi.residuals.Residual`."""
         potentials = compute_centred_potentials(self.model, self.model.fold(x, y), self.draws)
-        return standardise(potentials @ self.values, np.square(potentials).mean(axis=1))
+        variance = np.maximum(np.square(potentials).mean(axis=1), self.least)
+        return standardise(potentials @ self.values, variance)
 
     def moves(self, u: Array64, y: Array64) -> tuple[Array64, Array64 | None]:
         """See :class:`app.inference.methods.psvi.residuals.Residual`."""
@@ -46,6 +50,9 @@ class MonteCarloResiduals:
     Points start with little weight. From a posterior near the prior, descent reaches the data's posterior; from a
     precise one at a random place it does not. Measured on 100,000 rows of 50 features: 0.6 against 53 % of the prior's
     KL.
+
+    The potentials of an outlier under a beta-likelihood are almost constant. Standardised by their tiny deviation, they
+    could be chosen. So the median variance of the data's potentials is the least one.
     """
 
     starting_share = 0.005
@@ -56,7 +63,7 @@ class MonteCarloResiduals:
         """Prepare residuals of ``count`` rows, which ``batches`` samples."""
         self._model, self._prior, self._batches = model, prior, batches
         self._count, self._draws, self._rng = count, draws, rng
-        self._mode = np.zeros(model.dimension)
+        self._mode = prior.mean
 
     def at(self, points: Points) -> Residual:
         """Make the residual on a new minibatch and new draws."""
@@ -71,17 +78,19 @@ class MonteCarloResiduals:
         self._mode = posterior.mean
         draws = posterior.draw(self._rng, self._draws)
         potentials = compute_centred_potentials(model, rows, draws)
-        data = model.log_likelihood(model.fold(x, y), draws).sum(axis=0)
+        each = model.log_likelihood(model.fold(x, y), draws)
+        least = float(np.median(each.var(axis=1))) if isinstance(model, Robust) else 0.0
+        data = each.sum(axis=0)
         values = self._count / len(x) * (data - data.mean()) - points.weights @ potentials
         values /= len(values)
-        return MonteCarloResidual(model, draws, values, potentials @ values)
+        return MonteCarloResidual(model, draws, values, potentials @ values, least)
 
     def _start(self, rows: Array64, weights: Array64) -> Array64:
-        """Choose the start of the search: the last mode, or zero if it has a larger density.
+        """Choose the start of the search: the last mode, or the prior's mean if its density is larger.
 
         With few points, the last mode may be far away.
         """
-        starts = np.stack((self._mode, np.zeros_like(self._mode)))
+        starts = np.stack((self._mode, self._prior.mean))
         likelihoods = [self._model.expand(rows, weights, start).value for start in starts]
         values = np.nan_to_num(likelihoods + self._prior.log_density(starts), nan=-np.inf)
         return np.asarray(starts[int(np.argmax(values))])

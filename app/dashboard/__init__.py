@@ -1,0 +1,1 @@
+"""Server-rendered pages at ``/dashboard``. They call the services that the API's endpoints call."""

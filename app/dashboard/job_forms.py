@@ -1,0 +1,141 @@
+"""The form of a job: from its fields to the request of the API, and from faults to its fields."""
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from app.dashboard.forms import Form, Mistakes
+from app.errors import CorevaultError, InvalidRequest
+from app.http.requests.bodies import validate
+from app.inference import registry
+from app.inference.core.designs import feature_to_json
+from app.jobs.schemas import JobBody
+
+FIELDS: Final = ("dataset_id", "family", "target", "prior_scale", "size", "epsilon", "purpose")
+"""The fields with one value. ``features`` has several."""
+_NUMBER: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{0,12})?|\.[0-9]{1,12}", re.ASCII)
+_WRITE_NUMBER: Final = "Write a number with a point, as in 0.5."
+_OF_POINTERS: Final = (
+    ("/model/family", "family"),
+    ("/model/target", "target"),
+    ("/model/features", "features"),
+    ("/model/prior", "prior_scale"),
+    ("/size", "size"),
+    ("/privacy", "epsilon"),
+    ("/purpose", "purpose"),
+)
+"""Start of a JSON pointer -> the field that shows the fault."""
+_MODELS: Final[Mapping[str, str]] = {
+    "logistic-regression": "LogisticRegression",
+    "probit-regression": "ProbitRegression",
+    "linear-regression": "LinearRegression",
+    "student-t-regression": "StudentTRegression",
+    "poisson-regression": "PoissonRegression",
+    "negative-binomial-regression": "NegativeBinomialRegression",
+    "multinomial-logistic": "MultinomialLogistic",
+    "gaussian-mean": "GaussianMean",
+}
+"""Family -> class of the client."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobForm:
+    """The fields of a job as they were typed."""
+
+    dataset_id: str
+    family: str = "logistic-regression"
+    target: str = ""
+    features: tuple[str, ...] = ()
+    prior_scale: str = "1"
+    size: str = "50"
+    epsilon: str = "0.5"
+    purpose: str = ""
+
+    @classmethod
+    def read(cls, form: Form) -> "JobForm":
+        return cls(features=tuple(form.several("features")), **{name: form.text(name) for name in FIELDS})
+
+    def make_document(self) -> tuple[dict[str, Any], Mistakes]:
+        """Make the request of the API; numbers that cannot be read are mistakes."""
+        mistakes = Mistakes()
+        document: dict[str, Any] = {
+            "dataset_id": self.dataset_id,
+            "method": registry.DEFAULT,
+            "size": self._read_whole("size", mistakes),
+            "model": {
+                "family": self.family,
+                "features": list(self.features),
+                "target": self.target or None,
+                "prior": {"scale": self._read_number("prior_scale", mistakes)},
+            },
+            "privacy": {"epsilon": self._read_number("epsilon", mistakes)},
+        }
+        if self.purpose:
+            document["purpose"] = self.purpose
+        if not self.features:
+            mistakes.add("features", "Choose at least one feature.")
+        return document, mistakes
+
+    def _read_number(self, name: str, mistakes: Mistakes) -> float:
+        text = getattr(self, name)
+        if _NUMBER.fullmatch(text) is None:
+            mistakes.add(name, _WRITE_NUMBER)
+            return 1.0
+        return float(text)
+
+    def _read_whole(self, name: str, mistakes: Mistakes) -> int:
+        text = getattr(self, name)
+        if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+            mistakes.add(name, "Write a whole number, as in 50.")
+            return 1
+        return int(text)
+
+
+def make_body(document: dict[str, Any]) -> JobBody:
+    """Validate the request as the API does.
+
+    Raises:
+        InvalidRequest: with one fault for each wrong member.
+    """
+    body = validate(JobBody, json.dumps(document).encode())
+    assert isinstance(body, JobBody)
+    return body
+
+
+def make_mistakes(refusal: CorevaultError) -> Mistakes:
+    """Assign the faults of a refused request to fields; others are about the whole form."""
+    mistakes = Mistakes()
+    faults = refusal.faults if isinstance(refusal, InvalidRequest) else ()
+    for fault in faults:
+        name = next((name for start, name in _OF_POINTERS if fault.pointer.startswith(start)), "")
+        mistakes.add(name, fault.message)
+    if not faults:
+        mistakes.add("", refusal.detail)
+    return mistakes
+
+
+def write_python(body: JobBody, origin: str) -> str:
+    """Write the same job for the client."""
+    model = body.model
+    target = "" if model.target is None else f', target="{model.target}"'
+    epsilon = "" if body.privacy is None else f", epsilon={body.privacy.epsilon!r}"
+    name, features = _MODELS[model.family], json.dumps([feature_to_json(each) for each in model.spec().features])
+    return (
+        f"from corevault import Client, {name}\n\n"
+        f'client = Client("{origin}", api_key)\n'
+        f"model = {name}(features={features}{target}, prior_scale={model.prior.scale!r})\n"
+        f'job = client.jobs.submit("{body.dataset_id}", model, size={body.size}{epsilon})\n'
+        "release = client.releases.download(client.jobs.wait(job).release_id)"
+    )
+
+
+def write_curl(document: Mapping[str, Any], origin: str) -> str:
+    """Write the same quote as a command."""
+    return (
+        "curl -H \"Authorization: Bearer $COREVAULT_API_KEY\" -H 'Content-Type: application/json' \\\n"
+        f"  -d {shlex.quote(json.dumps(document))} \\\n"
+        f"  '{origin}/v1/quotes'"
+    )

@@ -1,0 +1,103 @@
+"""The entries of an account as table rows and chart steps."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.dashboard.charts.steps import Refusals, Span, Step
+from app.dashboard.wording import describe_model, format_number, name_kind
+from app.jobs.models import Job
+from app.jobs.repository import Submission
+from app.ledger import LedgerEntry
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""First characters of cells that spreadsheets execute."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    """An entry with the job that it is about.
+
+    ``key_id`` and ``submitter`` are id and name of the key that submitted the job; all texts are empty without a job.
+    """
+
+    entry: LedgerEntry
+    key_id: str = ""
+    submitter: str = ""
+    purpose: str = ""
+    model: str = ""
+    release_id: str | None = None
+
+
+def make_rows(
+    entries: Iterable[LedgerEntry], jobs: Iterable[Job], submissions: Mapping[str, Submission]
+) -> list[EntryRow]:
+    """Make the rows of ``entries``; ``submissions`` are by the id of a job."""
+    by_id = {job.id: job for job in jobs}
+    return [_make_row(entry, by_id.get(entry.job_id or ""), submissions) for entry in entries]
+
+
+def _make_row(entry: LedgerEntry, job: Job | None, submissions: Mapping[str, Submission]) -> EntryRow:
+    if job is None:
+        return EntryRow(entry)
+    by = submissions[job.id]
+    return EntryRow(entry, by.caller_id, by.caller_name, by.purpose or "", describe_job(job), job.release_id)
+
+
+def describe_job(job: Job) -> str:
+    """Describe the model of a job in one line."""
+    model = job.plan.get("model")
+    return describe_model(model) if isinstance(model, Mapping) else ""
+
+
+def make_steps(entries: Sequence[LedgerEntry]) -> list[Step]:
+    """Make the steps of a chart; ``entries`` are newest first."""
+    return [
+        Step(each.at, each.epsilon_after, f"{name_kind(each.kind)}: ε {format_number(each.epsilon_after)}")
+        for each in reversed(entries)
+    ]
+
+
+def make_spans(entries: Sequence[LedgerEntry], end: datetime) -> list[Span]:
+    """Make the reservations among ``entries`` (newest first), each until it was opened or voided."""
+    opened: dict[str, Span] = {}
+    spans = list[Span]()
+    before = 0.0
+    for entry in reversed(entries):
+        if entry.kind == "reserved" and entry.job_id is not None:
+            opened[entry.job_id] = Span(entry.at, end, min(before, entry.epsilon_after), entry.epsilon_after)
+        elif entry.kind in {"opened", "voided"} and (span := opened.pop(entry.job_id or "", None)) is not None:
+            spans.append(Span(span.start, entry.at, span.low, span.high))
+        before = entry.epsilon_after
+    return [*spans, *opened.values()]
+
+
+def count_refusals(counts: Iterable[tuple[datetime, int]]) -> list[Refusals]:
+    """Make the marks of refused jobs."""
+    return [Refusals(at, count) for at, count in counts]
+
+
+def write_csv(rows: Iterable[EntryRow]) -> str:
+    """Write rows as CSV (RFC 4180). No cell starts like a formula."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(
+        (
+            *("sequence", "at", "kind", "job_id", "key_id", "submitted_by", "purpose", "model", "release_id"),
+            *("epsilon_after", "entry_hash"),
+        )
+    )
+    for row in rows:
+        entry = row.entry
+        job = (entry.job_id or "", row.key_id, row.submitter, row.purpose, row.model, row.release_id or "")
+        cells = (entry.kind, *job)
+        writer.writerow(
+            (entry.sequence, entry.at.isoformat(), *map(_disarm, cells), entry.epsilon_after, entry.entry_hash)
+        )
+    return text.getvalue()
+
+
+def _disarm(cell: str) -> str:
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell

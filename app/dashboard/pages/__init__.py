@@ -1,0 +1,1 @@
+"""One module a page: it calls services and fills a template."""

@@ -1,0 +1,249 @@
+"""One account: its budget, the risk of one unit, its history, and the verification of its chain."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from threading import Lock
+from typing import Annotated, Final
+from urllib.parse import urlencode
+
+from fastapi import Depends, Query, Request
+from markupsafe import Markup
+from starlette.responses import JSONResponse, Response
+
+from app.audit import repository as audit
+from app.audit.repository import AuditFilter
+from app.auth.caller import Caller
+from app.budgets import service as budgets
+from app.dashboard.charts.bar import HATCH, draw_bar
+from app.dashboard.charts.steps import draw_steps
+from app.dashboard.days import parse_period
+from app.dashboard.forms import NO_MISTAKES
+from app.dashboard.ledger_history import EntryRow, count_refusals, make_rows, make_spans, make_steps, write_csv
+from app.dashboard.pages.what_if import FIELDS, list_keys
+from app.dashboard.paging import read_page
+from app.dashboard.rendering import PREFIX, render
+from app.dashboard.risks import bound_limit, measure_spent
+from app.dashboard.routing import make_page_router
+from app.dashboard.visitors import Visitor
+from app.dashboard.wording import ENTRY_KINDS, format_number
+from app.datasets import access
+from app.db import ReadSession, now
+from app.errors import InvalidRequest, RateLimited
+from app.http.requests.pagination import PageRequest, make_page
+from app.jobs import service as jobs
+from app.jobs.repository import read_submissions
+from app.ledger import Budget, EntryFilter, LedgerEntry
+from app.services import Services, Shared
+
+ROWS: Final = 100
+CSV_ROWS: Final = 20_000
+CHAIN_ROWS: Final = 200
+_CSV_PAGE: Final = 1_000
+_MOST_REFUSALS: Final = 100
+_VERIFYING: Final = Lock()
+_BUSY: Final = "The server is verifying another chain; wait for the seconds in Retry-After."
+router = make_page_router()
+Text = Annotated[str, Query(max_length=40)]
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The filters of the history as they were sent; empty text matches every value."""
+
+    kind: str
+    since: str
+    until: str
+
+    @property
+    def criteria(self) -> EntryFilter:
+        """The filter of the ledger. The last day is included.
+
+        Raises:
+            InvalidRequest: a filter is not valid.
+        """
+        if self.kind and self.kind not in ENTRY_KINDS:
+            raise InvalidRequest.at("/query/kind", "Choose a kind of entry from the list.")
+        return EntryFilter(self.kind or None, *parse_period(self.since, self.until))
+
+    @property
+    def query(self) -> str:
+        """The filters as a query string."""
+        fields = {"kind": self.kind, "since": self.since, "until": self.until}
+        return urlencode({name: value for name, value in fields.items() if value})
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The entries of one page of the history."""
+
+    rows: list[EntryRow]
+    chart: Markup | None
+    next_cursor: str | None
+    is_first: bool
+    marks_refusals: bool
+
+
+def _read_filters(kind: Text = "", since: Text = "", until: Text = "") -> Filters:
+    return Filters(kind, since, until)
+
+
+SentFilters = Annotated[Filters, Depends(_read_filters)]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRequest:
+    """The part of the history that is wanted; ``changed`` confirms a change of the account."""
+
+    filters: Filters
+    paging: PageRequest
+    changed: str
+
+
+def _read_history_request(
+    filters: SentFilters, paging: Annotated[PageRequest, Depends(read_page(ROWS))], changed: Text = ""
+) -> HistoryRequest:
+    return HistoryRequest(filters, paging, changed)
+
+
+SentHistoryRequest = Annotated[HistoryRequest, Depends(_read_history_request)]
+
+
+@router.get("/populations/{dataset_id}")
+def show_population(
+    request: Request,
+    services: Shared,
+    visitor: Visitor,
+    dataset_id: str,
+    wanted: SentHistoryRequest,
+) -> Response:
+    """Show the account behind a dataset."""
+    filters, paging = wanted.filters, wanted.paging
+    criteria, before = filters.criteria, paging.after_sequence()
+    with services.database.read() as session:
+        dataset = access.find_visible(session, visitor, dataset_id)
+        budget = budgets.read_budget(session, services.ledger, visitor, dataset_id)
+        overview = budgets.list_overviews(session, services.ledger, visitor, [dataset])[dataset_id]
+        exposure, guarantee = budgets.read_exposure(session, services.ledger, visitor, dataset_id)
+        history = None
+        if visitor.role != "analyst" and access.may_oversee(visitor, dataset):
+            found = budgets.list_entries(
+                session, services.ledger, visitor, dataset_id, limit=paging.limit + 1, before=before, criteria=criteria
+            )
+            history = _make_history(session, visitor, found, paging, budget)
+    spent = budget.spent.epsilon
+    label = f"Of a limit of {format_number(budget.limit.epsilon)}: {format_number(spent)} spent"
+    return render(
+        request,
+        "population",
+        visitor,
+        twins=(f"/v1/datasets/{dataset_id}/budget", *([f"/v1/datasets/{dataset_id}/ledger"] if history else [])),
+        dataset=dataset,
+        budget=budget,
+        overview=overview,
+        hatch=HATCH,
+        bar=draw_bar(spent, budget.reserved.epsilon, budget.limit.epsilon, label),
+        spent_risk=measure_spent(exposure, spent, budget.spent.delta),
+        limit_risk=bound_limit(guarantee),
+        history=history,
+        filters=filters,
+        kinds=ENTRY_KINDS,
+        changed=wanted.changed,
+        may_change=dataset.owner_id == visitor.id and dataset.deleted_at is None,
+        typed=dict.fromkeys(FIELDS, ""),
+        mistakes=NO_MISTAKES,
+        keys=list_keys(services, visitor, dataset),
+    )
+
+
+@router.get("/populations/{dataset_id}/entries.csv")
+def download_entries(services: Shared, visitor: Visitor, dataset_id: str, filters: SentFilters) -> Response:
+    """Download the entries that match, newest first, as CSV."""
+    criteria = filters.criteria
+    rows = list[EntryRow]()
+    with services.database.read() as session:
+        before: int | None = None
+        while len(rows) < CSV_ROWS:
+            found = budgets.list_entries(
+                session, services.ledger, visitor, dataset_id, limit=_CSV_PAGE, before=before, criteria=criteria
+            )
+            rows += _make_rows(session, visitor, found)
+            if len(found) < _CSV_PAGE:
+                break
+            before = found[-1].sequence
+    headers = {"Content-Disposition": f'attachment; filename="ledger-{dataset_id}.csv"'}
+    return Response(write_csv(rows), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+@router.get("/populations/{dataset_id}/verification")
+def show_verification(request: Request, services: Shared, visitor: Visitor, dataset_id: str) -> Response:
+    """Verify the account's chain now, and show the result."""
+    with services.database.read() as session:
+        verifies = _verify(session, services, visitor, dataset_id)
+        dataset = access.find_visible(session, visitor, dataset_id)
+        newest = budgets.list_entries(session, services.ledger, visitor, dataset_id, limit=1, before=None)
+    return render(
+        request,
+        "verification",
+        visitor,
+        twins=(f"/v1/datasets/{dataset_id}/ledger",),
+        script="verify.mjs",
+        dataset=dataset,
+        chain=f"{PREFIX}/populations/{dataset_id}/chain",
+        verifies=verifies,
+        newest=newest[0] if newest else None,
+    )
+
+
+@router.get("/populations/{dataset_id}/chain")
+def read_chain(
+    services: Shared, visitor: Visitor, dataset_id: str, after: Annotated[int, Query(ge=0, le=2**53 - 1)] = 0
+) -> Response:
+    """Answer with the entries after ``after``, for a verification in the browser."""
+    with services.database.read() as session:
+        part = budgets.read_chain(session, services.ledger, visitor, dataset_id, after=after, limit=CHAIN_ROWS)
+    return JSONResponse(asdict(part))
+
+
+def _verify(session: ReadSession, services: Services, visitor: Caller, dataset_id: str) -> bool:
+    """Verify the account's chain. A long chain takes seconds, so a process verifies one at a time.
+
+    Raises:
+        RateLimited: another chain is being verified.
+    """
+    if not _VERIFYING.acquire(blocking=False):
+        raise RateLimited(_BUSY)
+    try:
+        return budgets.verify_chain(session, services.ledger, visitor, dataset_id)
+    finally:
+        _VERIFYING.release()
+
+
+def _make_history(
+    session: ReadSession, visitor: Caller, found: Sequence[LedgerEntry], paging: PageRequest, budget: Budget
+) -> History:
+    page = make_page(found, paging, lambda entry: entry.sequence, lambda entry: entry)
+    entries, is_first = page.items, paging.after is None
+    rows = _make_rows(session, visitor, entries)
+    marks_refusals = visitor.role in access.OVERSEERS
+    chart = None
+    if entries:
+        end = now() if is_first else entries[0].at
+        refusals = _find_refusals(session, budget.dataset_id, entries[-1].at) if marks_refusals else ()
+        chart = draw_steps(
+            make_steps(entries), make_spans(entries, end), count_refusals(refusals), budget.limit.epsilon, end
+        )
+    return History(rows, chart, page.next_cursor, is_first, marks_refusals)
+
+
+def _make_rows(session: ReadSession, visitor: Caller, entries: Sequence[LedgerEntry]) -> list[EntryRow]:
+    job_ids = {entry.job_id for entry in entries if entry.job_id is not None}
+    found = jobs.list_visible(session, visitor, job_ids)
+    return make_rows(entries, found, read_submissions(session, {job.id for job in found}))
+
+
+def _find_refusals(session: ReadSession, dataset_id: str, since: datetime) -> list[tuple[datetime, int]]:
+    """Find refused jobs in the audit log, which only overseers may read."""
+    criteria = AuditFilter(outcome="refused", target=dataset_id, since=since)
+    found = audit.list_page(session, criteria, before=None, limit=_MOST_REFUSALS)
+    return [(entry.at, entry.count) for entry in found if entry.code == "budget_exceeded"]

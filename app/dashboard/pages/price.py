@@ -1,0 +1,155 @@
+"""Price a job by a form, look at the quote, and submit the job."""
+
+import json
+from typing import Annotated, Any, Final
+
+from fastapi import Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from app.auth.caller import Caller
+from app.context import note_refusal
+from app.dashboard.forms import Mistakes, SentForm
+from app.dashboard.job_forms import JobForm, make_body, make_mistakes, write_curl, write_python
+from app.dashboard.once_forms import draw_form_key, read_once
+from app.dashboard.rendering import PREFIX, find_origin, render
+from app.dashboard.routing import make_page_router
+from app.dashboard.visitors import RunnerVisitor
+from app.datasets import access, views
+from app.datasets import repository as datasets
+from app.datasets.models import Dataset
+from app.errors import (
+    BudgetExceeded,
+    CorevaultError,
+    IdempotencyConflict,
+    IdempotencyInProgress,
+    InvalidRequest,
+    MethodNotAllowedOnPrivateData,
+    StateConflict,
+)
+from app.http.errors.problems import find_status
+from app.inference import registry
+from app.jobs import quotes
+from app.jobs.schemas import JobBody, QuoteView
+from app.jobs.submission import submit_job
+from app.privacy.risk import compute_odds
+from app.services import Shared
+
+MOST_DATASETS: Final = 50
+MOST_COLUMNS: Final = 500
+_REFUSALS: Final = (
+    BudgetExceeded,
+    IdempotencyConflict,
+    IdempotencyInProgress,
+    InvalidRequest,
+    MethodNotAllowedOnPrivateData,
+    StateConflict,
+)
+"""Refusals that the form shows. All others are error pages."""
+router = make_page_router()
+
+
+@router.get("/price")
+def show_form(
+    request: Request,
+    services: Shared,
+    visitor: RunnerVisitor,
+    dataset_id: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    """Show the form for a dataset, or the datasets to choose from."""
+    with services.database.read() as session:
+        if not dataset_id:
+            found = datasets.list_page(session, access.choose_key_filter(visitor), None, MOST_DATASETS)
+            shown = views.make_views(session, services.ledger, visitor, found)
+            ready = [each for each in shown if each.status == "ready"]
+            return render(request, "price_choice", visitor, twins=("/v1/datasets",), datasets=ready)
+        dataset = access.find_visible(session, visitor, dataset_id)
+    return _render(request, visitor, dataset, JobForm(dataset_id), Mistakes())
+
+
+@router.post("/price")
+def show_quote(request: Request, services: Shared, visitor: RunnerVisitor, form: SentForm) -> Response:
+    """Quote the price of a job. It changes nothing."""
+    typed = JobForm.read(form)
+    with services.database.read() as session:
+        dataset = access.find_visible(session, visitor, typed.dataset_id)
+        if form.text("change"):
+            return _render(request, visitor, dataset, typed, Mistakes())
+        document, mistakes = typed.make_document()
+        if mistakes:
+            return _refuse(request, visitor, dataset, typed, mistakes)
+        try:
+            body = make_body(document)
+            quote = quotes.quote_job(session, services.ledger, visitor, body)
+        except _REFUSALS as refusal:
+            return _refuse(request, visitor, dataset, typed, refusal)
+    return _render(request, visitor, dataset, typed, Mistakes(), shown=(body, document, quote))
+
+
+@router.post("/jobs")
+def submit(request: Request, services: Shared, visitor: RunnerVisitor, form: SentForm) -> Response:
+    """Submit the job of a quote. The form's key makes sure that it is submitted once."""
+    typed = JobForm.read(form)
+    with services.database.read() as session:
+        dataset = access.find_visible(session, visitor, typed.dataset_id)
+    document, mistakes = typed.make_document()
+    if mistakes:
+        return _refuse(request, visitor, dataset, typed, mistakes)
+    try:
+        body = make_body(document)
+        answer = submit_job(
+            services, visitor, read_once(services, form, "jobs", json.dumps(document, sort_keys=True)), body
+        )
+    except _REFUSALS as refusal:
+        return _refuse(request, visitor, dataset, typed, refusal)
+    job_id = json.loads(bytes(answer.body))["id"]
+    return RedirectResponse(f"{PREFIX}/jobs/{job_id}?submitted=1", 303)
+
+
+def _refuse(
+    request: Request,
+    visitor: Caller,
+    dataset: Dataset,
+    typed: JobForm,
+    refusal: CorevaultError | Mistakes,
+) -> Response:
+    """Show the form again, with the faults of the request or of fields."""
+    if isinstance(refusal, Mistakes):
+        note_refusal(InvalidRequest.code)
+        return _render(request, visitor, dataset, typed, refusal, status=find_status(InvalidRequest()))
+    note_refusal(refusal.code)
+    return _render(request, visitor, dataset, typed, make_mistakes(refusal), status=find_status(refusal))
+
+
+def _render(
+    request: Request,
+    visitor: Caller,
+    dataset: Dataset,
+    typed: JobForm,
+    mistakes: Mistakes,
+    *,
+    status: int = 200,
+    shown: tuple[JobBody, dict[str, Any], QuoteView] | None = None,
+) -> Response:
+    origin, names = find_origin(request), [str(column["name"]) for column in dataset.columns[:MOST_COLUMNS]]
+    body, document, quote = shown or (None, {}, None)
+    default = registry.find_method(registry.DEFAULT)
+    offered = [family for family in registry.list_families() if registry.takes(default, family)]
+    return render(
+        request,
+        "price",
+        visitor,
+        status=status,
+        dataset=dataset,
+        typed=typed,
+        mistakes=mistakes,
+        families=[(family.name, family.name.replace("-", " ")) for family in offered],
+        descriptions=[(family.name, family.description) for family in offered],
+        targets=[("", "no target"), *((name, name) for name in names)],
+        names=names,
+        quote=quote,
+        once=draw_form_key(),
+        odds=None if quote is None or quote.cost is None else compute_odds(quote.cost.epsilon),
+        odds_after=None if quote is None or quote.epsilon_after is None else compute_odds(quote.epsilon_after),
+        python="" if body is None else write_python(body, origin),
+        curl=write_curl(document, origin),
+    )

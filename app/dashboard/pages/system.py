@@ -1,0 +1,63 @@
+"""The state of the service, for administrators and auditors; it changes nothing."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from fastapi import Request
+from starlette.responses import Response
+
+from app.dashboard.rendering import render
+from app.dashboard.routing import make_page_router
+from app.dashboard.visitors import OverseerVisitor
+from app.errors import DependencyUnavailable
+from app.health.gauges import Gauges
+from app.health.readiness import Readiness
+from app.services import Shared
+
+router = make_page_router()
+_SHOWN: Final[Mapping[tuple[str, str], str]] = {
+    ("corevault_queue_depth", "job"): "Jobs that wait for a worker",
+    ("corevault_queue_depth", "content"): "Uploads that wait for a worker",
+    ("corevault_jobs", "running"): "Running jobs",
+    ("corevault_jobs", "succeeded"): "Jobs that succeeded",
+    ("corevault_jobs", "failed"): "Jobs that failed",
+    ("corevault_jobs", "cancelled"): "Jobs that were cancelled",
+    ("corevault_job_attempts_lost_total", ""): "Attempts that were repeated after a lost worker",
+    ("corevault_reservations", "reserved"): "Reservations that are not opened",
+    ("corevault_reservations", "opened"): "Reservations that are opened and not settled",
+    ("corevault_ledger_refusals_total", ""): "Jobs that budgets refused",
+    ("corevault_ledger_accounts_frozen", "run"): "Accounts that a failed run froze",
+    ("corevault_ledger_accounts_frozen", "mismatch"): "Accounts that do not verify",
+    ("corevault_ledger_accounts_frozen", "unknown"): "Accounts that are frozen for an unknown cause",
+    ("corevault_audit_unchained", ""): "Audit entries that are not in the chain yet",
+}
+"""Metric and label -> words. Counts of uploads by outcome are left out, because outcomes depend on rows."""
+
+
+@router.get("/system")
+def show_system(request: Request, services: Shared, visitor: OverseerVisitor) -> Response:
+    """Show the readiness of the service, its queues and its keys."""
+    readiness = request.app.state.readiness
+    assert isinstance(readiness, Readiness)
+    fault, without = "", tuple[str, ...]()
+    try:
+        without = readiness.check()
+    except DependencyUnavailable as error:
+        fault = error.detail
+    values = {
+        (sample.name, next(iter(sample.labels.values()), "")): sample.value
+        for metric in Gauges(services.database).collect()
+        for sample in metric.samples
+    }
+    return render(
+        request,
+        "system",
+        visitor,
+        twins=("/health/ready",),
+        fault=fault,
+        without=without,
+        sweeps=values.get(("corevault_sweeper_up", ""), 0.0) > 0,
+        figures=[(words, int(values[name])) for name, words in _SHOWN.items() if name in values],
+        verification_keys=services.verification_keys,
+        limits=services.limits,
+    )

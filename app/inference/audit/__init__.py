@@ -1,0 +1,1 @@
+"""Audits of the private mechanisms on simulated tables, through the code of real runs."""

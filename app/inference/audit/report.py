@@ -1,0 +1,210 @@
+"""One audit of everything that can be audited on simulated tables, in sections.
+
+Each section is a list of records: plain names and numbers, with ``holds`` for whether the claim was not refuted. Counts
+are included, so every bound can be computed again. Bounds hold at 99.9 % each. A claim counts as refuted only at a
+chance so small that of 1,000 reports at most one refutes a true claim.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from app.inference.audit.mechanism import CONFIDENCE, DELTA, DENSE_SLOTS, Cell, audit_cell, compute_share
+from app.inference.audit.one_run import count_canary_positives, count_correct_guesses, score_one_run
+from app.inference.audit.subjects import list_subjects
+from app.inference.audit.transcripts import run_once
+from app.inference.registry import list_methods
+from app.privacy.audit.bounds import (
+    Counts,
+    bound_epsilon_by_shape,
+    bound_family,
+    bound_mean,
+    bound_separation,
+    count_positives,
+    is_refuted,
+)
+from app.privacy.audit.guesses import bound_epsilon_by_guesses
+from app.privacy.audit.laws import AnswerLaw
+from app.privacy.audit.trees import TREES, audit_filter
+from app.privacy.filter import design
+
+Record = dict[str, Any]
+
+NOISES: Final = (1.0, 2.0, 5.0)
+RATE: Final = 0.02
+VISIBLE: Final = 0.05
+"""A noise multiplier at which an answer shows whether its canary was in the subsample."""
+_MU: Final = 8.0
+"""Separation of audited transcripts. It is large, so that few runs suffice."""
+_QUERIES: Final = 12
+_ONE_RUN: Final = (1000, 16, 150)
+"""Canaries, queries and guesses of the audit in one run."""
+
+
+CHANCE: Final = 1e-3 / 64
+"""Chance of refuting one true claim. A report refutes claims in at most 64 ways."""
+_MOST_EVIDENCE: Final = -math.log(CHANCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The size of an audit.
+
+    ``answers`` are for each kind of query and size of units in a cell. ``canary_answers`` are for each cell with many
+    canaries. ``sampled_answers`` are for the cell that shows most of a sampled claim. ``runs`` are for each
+    method and world.
+    """
+
+    answers: int
+    canary_answers: int
+    sampled_answers: int
+    runs: int
+
+
+QUICK: Final = Size(40, 100_000, 100_000, 4)
+PAGE: Final = Size(800, 2_000_000, 6_000_000, 60)
+
+
+def choose_size(answers: int | None) -> Size:
+    """Choose the size of an audit with this number of answers in each setting; without a number, the quick one."""
+    if answers is None:
+        return QUICK
+    each = max(2, answers // (2 * len(list_subjects())))
+    return Size(each, answers, answers, max(4, min(PAGE.runs, answers // 10_000)))
+
+
+def audit_contributions(_: Size) -> Iterator[Record]:
+    """Compute the realised share of the bound for every kind of query, without statistics."""
+    for subject in list_subjects():
+        shares = [compute_share(subject, rows) for rows in (1, 3)]
+        yield {"query": subject.name, "one_row": shares[0], "three_rows": shares[1], "holds": max(shares) <= 1}
+
+
+def audit_mechanism(size: Size) -> Iterator[Record]:
+    """Audit every kind of query in every cell of noise and sampling rate."""
+    cells = [Cell(noise, rate, size.answers) for rate in (1.0, RATE) for noise in NOISES]
+    for cell in (*cells, Cell(2.0, 0.3, size.answers, slots=DENSE_SLOTS)):
+        found = audit_cell(cell)
+        yield {
+            "noise": cell.noise,
+            "rate": cell.rate,
+            "counts": _list_counts(found.counts),
+            "epsilon": found.epsilon,
+            "by_shape": found.by_shape,
+            "alone": found.alone,
+            "law_evidence": found.law_evidence,
+            "privacy_evidence": found.privacy_evidence,
+            "holds": found.holds(CHANCE),
+        }
+
+
+def audit_canaries(size: Size) -> Iterator[Record]:
+    """Audit with many canaries in each answer, which is fast."""
+    for claim in (AnswerLaw(noise, rate) for rate in (1.0, RATE) for noise in NOISES):
+        is_main = (claim.noise, claim.rate) == (1.0, RATE)
+        yield audit_many_answers(claim, size.sampled_answers if is_main else size.canary_answers)
+
+
+def audit_sampling(size: Size) -> Iterator[Record]:
+    """Audit the sampling rate at a noise that hides nothing."""
+    yield audit_many_answers(AnswerLaw(VISIBLE, RATE), size.canary_answers)
+
+
+def audit_many_answers(claim: AnswerLaw, answers: int) -> Record:
+    """Audit one claim with this number of answers about orthogonal canaries."""
+    counts, evidence = count_canary_positives(claim, answers, CONFIDENCE)
+    return {
+        "noise": claim.noise,
+        "rate": claim.rate,
+        "counts": _list_counts(counts),
+        "epsilon": claim.compute_epsilon(DELTA),
+        "by_shape": bound_epsilon_by_shape(counts, claim, DELTA, CONFIDENCE),
+        "parameter": bound_family(counts, claim, CONFIDENCE),
+        "law_evidence": evidence,
+        "holds": evidence < _MOST_EVIDENCE and not is_refuted(counts, claim, 1 - CHANCE),
+    }
+
+
+def audit_transcripts(size: Size) -> Iterator[Record]:
+    """Audit whole runs of every private method."""
+    for method in (each.id for each in list_methods() if each.private):
+        noise = 1 / _MU if method == "dp-psvi-surrogate" else float(np.sqrt(_QUERIES)) / _MU
+        runs = [run_once(method, noise, _QUERIES, present=flag) for flag in (True, False) for _ in range(size.runs)]
+        statistics, present = np.array([run.statistic for run in runs]), np.array([run.present for run in runs]) * 1.0
+        claim = AnswerLaw(1 / runs[0].claim)
+        counts = count_positives(statistics, present, runs[0].claim / 2)
+        worlds = statistics[present == 1], statistics[present == 0]
+        shown = bound_mean(*worlds, CONFIDENCE)
+        is_within = all(run.reached <= run.claim * (1 + 1e-12) for run in runs)
+        reached = float(np.mean([run.reached for run in runs if run.present]))
+        yield {
+            "method": method,
+            "runs": len(runs),
+            "mu": runs[0].claim,
+            "reached": reached,
+            "shown": shown,
+            "by_threshold": bound_separation(counts, CONFIDENCE),
+            "epsilon": claim.compute_epsilon(DELTA),
+            "by_shape": AnswerLaw(1 / shown).compute_epsilon(DELTA) if shown > 0 else 0.0,
+            "counts": _list_counts(counts),
+            "holds": is_within and bound_mean(*worlds, 1 - CHANCE) <= runs[0].claim,
+        }
+
+
+def audit_one_run(_: Size) -> Iterator[Record]:
+    """Audit one run with many canaries, by guesses and by shape."""
+    canaries, queries, guesses = _ONE_RUN
+    for noise in (2.0, 4.0):
+        scores = score_one_run(AnswerLaw(noise), queries, canaries)
+        correct = count_correct_guesses(scores, guesses)
+        claim = AnswerLaw(noise / np.sqrt(queries))
+        epsilon = claim.compute_epsilon(DELTA)
+        counts = count_positives(scores.answers, scores.present, 0.0)
+        by_guesses = bound_epsilon_by_guesses(canaries, guesses, correct, DELTA, CONFIDENCE)
+        by_shape = bound_epsilon_by_shape(counts, claim, DELTA, CONFIDENCE)
+        strictly = bound_epsilon_by_guesses(canaries, guesses, correct, DELTA, 1 - CHANCE)
+        yield {
+            "noise": noise,
+            "queries": queries,
+            "canaries": canaries,
+            "guesses": guesses,
+            "correct": correct,
+            "epsilon": epsilon,
+            "by_guesses": by_guesses,
+            "by_shape": by_shape,
+            "holds": strictly <= epsilon and not is_refuted(counts, claim, 1 - CHANCE),
+        }
+
+
+def audit_filters(_: Size) -> Iterator[Record]:
+    """Evaluate adaptive trees exactly, against the filter and against rules that must fail."""
+    for found in (audit_filter(design, tree) for tree in TREES):
+        yield {
+            "epsilon": found.tree.epsilon,
+            "delta": found.tree.delta,
+            "levels": found.tree.depth,
+            "filter": found.by_filter,
+            "wide_filter": found.by_wide_filter,
+            "free_minimum": found.by_free_minimum,
+            "without_union_bound": found.without_union_bound,
+            "holds": max(found.by_filter, found.by_wide_filter) <= 1 < found.by_free_minimum,
+        }
+
+
+def _list_counts(counts: Counts) -> list[int]:
+    """List true positives, answers with the canary, false positives, answers without."""
+    return [int(number) for number in (counts.true, counts.present, counts.false, counts.absent)]
+
+
+SECTIONS: Final[dict[str, Callable[[Size], Iterator[Record]]]] = {
+    "contributions": audit_contributions,
+    "mechanism": audit_mechanism,
+    "canaries": audit_canaries,
+    "sampling": audit_sampling,
+    "transcripts": audit_transcripts,
+    "one-run": audit_one_run,
+    "filter": audit_filters,
+}

@@ -1,0 +1,160 @@
+"""A subject for every kind of query: a worst-case canary, whose contribution has the clipping norm.
+
+The clipping norm is small, or the canary far from other rows, so the contribution would be longer without clipping. A
+new kind of query needs a subject here; a test compares the kinds.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from app.inference.audit.tables import CanaryTable, Row, make_facts
+from app.inference.conjugate import make_conjugate_problem, make_run_problem
+from app.inference.core.facts import Column
+from app.inference.core.model import Array64
+from app.inference.core.plan import MechanismPlan, ModelSpec, PlannedQuery
+from app.inference.core.query import Query
+from app.inference.core.statistics import compute_units
+from app.inference.private_zone import queries
+from app.inference.private_zone.mechanisms import GRID_BITS
+from app.inference.private_zone.partition import fold
+from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
+
+COLUMNS: Final = (
+    Column("a", "real", -1, 1),
+    Column("b", "real", -1, 1),
+    Column("flag", "binary"),
+    Column("amount", "real", -1, 1),
+    Column("visits", "integer", 0, 60),
+    Column("word", "categorical", categories=("fever", "cough", "fall")),
+)
+PLACE: Final = 5
+"""The canary's slot; it is not the first one."""
+
+_FEATURES: Final = ("a", "b")
+_WIDTH: Final = 3
+_SCALE: Final = 0.01
+"""Scale of coordinates: they are so large that contributions are clipped."""
+_LOGISTIC: Final = ModelSpec("logistic-regression", _FEATURES, "flag")
+_LINEAR: Final = ModelSpec("linear-regression", _FEATURES, "amount", noise_scale=0.1)
+_GAUSSIAN: Final = ModelSpec("gaussian", _FEATURES, None)
+_WORDS: Final = ModelSpec("latent-dirichlet-allocation", ("word",), None, topics=2)
+_POISSON: Final = ModelSpec("poisson-regression", _FEATURES, "visits")
+_CANARY: Final = {"a": 1.0, "b": -1.0, "flag": 1.0, "amount": 1.0, "visits": 60.0, "word": 1.0}
+_AWAY: Final = np.array([-4.0, 4.0, -4.0])
+"""A parameter at which the canary's target is far from its prediction."""
+_DRAWS: Final = np.array([[9.0, -7.0, 3.0], [-8.0, 9.0, 1.0], [2.0, 6.0, -9.0], [1.0, -5.0, 8.0]])
+
+_LIKELIHOODS: Final = np.array([[1.0, 0.2, 1.0], [0.1, 1.0, 1e-8]])
+"""Likelihoods of three words under two topics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A query and a canary.
+
+    ``clip`` is the largest norm of a contribution, in units of the answer. ``grouped``: a column must name the unit.
+    """
+
+    name: str
+    spec: ModelSpec
+    query: Query
+    clip: float
+    canary: Row
+    columns: tuple[Column, ...] = COLUMNS
+    grouped: bool = False
+
+    def make_table(self, slots: int, rows_per_unit: int, *, present: bool) -> CanaryTable:
+        """Make the table with the canary or without it. All its rows are equal."""
+        facts = make_facts(self.columns, slots, rows_per_unit, grouped=self.grouped)
+        return CanaryTable(facts, PLACE, [self.canary] * rows_per_unit if present else [])
+
+    def make_plan(self, noise: float, rate: float, count: int) -> MechanismPlan:
+        """Plan the query ``count`` times, with this noise multiplier and sampling rate."""
+        event = GaussianEvent(noise)
+        planned: AtomicEvent = event if rate == 1 else PoissonSampledEvent(rate, event)
+        return make_plan(self.spec, self.query, planned, count)
+
+    def compute_contribution(self, rows_per_unit: int) -> Array64:
+        """Compute the canary's contribution without noise, in units of the answer, as one vector.
+
+        Euclidean products of it with answers have noise of one scale in every direction. That holds for symmetric
+        matrices too, because both triangles count.
+        """
+        return compute_contribution(self.spec, self.query, self.make_table(PLACE + 1, rows_per_unit, present=True))
+
+
+def make_plan(spec: ModelSpec, query: Query, event: AtomicEvent, count: int) -> MechanismPlan:
+    """Plan ``query`` alone, ``count`` times."""
+    planned = PlannedQuery(query.kind, query.length, event, count)
+    return MechanismPlan("audit", 1, spec, {}, None, "", GRID_BITS, (planned,), count)
+
+
+def compute_contribution(spec: ModelSpec, query: Query, table: CanaryTable) -> Array64:
+    """Compute the exact answer to ``query`` on a simulated table, as one vector."""
+    problem = make_run_problem(make_plan(spec, query, GaussianEvent(1.0), 1), table.facts)
+    rows, present = fold(problem.model, problem.design, table, np.array([table.place]))
+    return read_answer(query, query.answer(query.sum(problem.model, rows, present, table.rows_per_slot)))
+
+
+def read_answer(query: Query, answer: Array64) -> Array64:
+    """Read an answer as one vector whose noise has one scale in every direction."""
+    return np.asarray(answer / query.units if isinstance(query, queries.StatisticSum) else answer).ravel()
+
+
+def list_subjects() -> tuple[Subject, ...]:
+    """List a subject for every kind of query, and for its variants."""
+    large, pairs = 50.0 * np.eye(_WIDTH), np.concatenate([_DRAWS, -_DRAWS])
+    deviation, theta = np.full(_WIDTH - 1, 0.01), np.zeros(_WIDTH)
+    excess = {"cut": 1.0, "scale": 1.0, "centre": 0.0, "spread": 1.0}
+    made: tuple[tuple[str, ModelSpec, Query, float], ...] = (
+        ("potential_sum", _LOGISTIC, queries.PotentialSum(_DRAWS, 0.5), 0.5),
+        ("potential_sum, pairs", _LOGISTIC, queries.PotentialSum(pairs, 0.5, antithetic=True), 0.5),
+        ("robust_potential_sum", _LOGISTIC, queries.RobustPotentialSum(_DRAWS, 0.5, beta=0.3), 0.5),
+        (
+            "robust_potential_sum, pairs",
+            _LOGISTIC,
+            queries.RobustPotentialSum(pairs, 0.5, antithetic=True, beta=0.3),
+            0.5,
+        ),
+        ("robust_score_sum", _LOGISTIC, queries.RobustScoreSum(theta, large, 2.0, beta=0.001), 2.0),
+        ("robust_information_sum", _LOGISTIC, queries.RobustInformationSum(theta, large, 3.0, beta=0.3), 3.0),
+        ("bounded_score_sum", _LOGISTIC, queries.BoundedScoreSum(_AWAY, large, 2.0), 2.0),
+        ("bounded_score_sum, in parts", _LOGISTIC, queries.BoundedScoreSum(_AWAY, large, 2.0, 1.2), 2.0),
+        ("bounded_score_sum, linear", _LINEAR, queries.BoundedScoreSum(_AWAY, large, 2.0), 2.0),
+        ("clipped_score_sum", _LOGISTIC, queries.ClippedScoreSum(_AWAY, large, 2.0), 2.0),
+        ("cut_score_sum", _LINEAR, queries.CutScoreSum(_AWAY, large, 2.0, 1.5), 2.0),
+        ("cut_score_sum, counts", _POISSON, queries.CutScoreSum(_AWAY, large, 2.0, 1.5), 2.0),
+        ("information_sum", _LOGISTIC, queries.InformationSum(theta, large, 3.0), 3.0),
+        ("moment_sum", _LOGISTIC, queries.MomentSum(_SCALE, _WIDTH, intercept=True, clip=2.0), 2.0),
+        ("mean_sum", _LOGISTIC, queries.MeanSum(_SCALE, _WIDTH, intercept=True, clip=2.0), 2.0),
+        ("tail_sum", _LOGISTIC, queries.TailSum(_SCALE, _WIDTH, intercept=True, deviation=deviation, clip=1.0), 1.0),
+        (
+            "length_histogram",
+            _LOGISTIC,
+            queries.LengthHistogram(_SCALE, _WIDTH, intercept=True, largest=9, squares=True),
+            1,
+        ),
+        ("residual_histogram", _LINEAR, queries.ResidualHistogram(_AWAY), 1.0),
+        ("excess_sum", _LINEAR, queries.ExcessSum(_AWAY, **excess, squares=0.3, clip=2.0), 2.0),
+        ("excess_sum, counts", _POISSON, queries.ExcessSum(_AWAY, **excess, squares=0.0, clip=2.0), 2.0),
+    )
+    made += tuple(
+        (f"statistic_sum, {name}", spec, _sum_statistics(spec, moving=moving), 1.0)
+        for name, spec, moving in (
+            ("logistic", _LOGISTIC, False),
+            ("logistic, moving", _LOGISTIC, True),
+            ("linear", _LINEAR, False),
+            ("gaussian", _GAUSSIAN, False),
+        )
+    )
+    words = Subject("topic_sum", _WORDS, queries.TopicSum(_LIKELIHOODS, 0.5), 0.5, _CANARY, grouped=True)
+    return (*(Subject(*each, _CANARY) for each in made), words)
+
+
+def _sum_statistics(spec: ModelSpec, *, moving: bool) -> queries.StatisticSum:
+    """Sum statistics in units so small that contributions are clipped."""
+    model = make_conjugate_problem(spec, make_facts(COLUMNS, 1, 1)).model
+    units = 0.1 * compute_units(model.list_blocks(model.largest_radius, moving=moving), 1)
+    return queries.StatisticSum(np.zeros(model.belief_shape), units, model.largest_radius, moving)

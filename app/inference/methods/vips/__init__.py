@@ -1,0 +1,1 @@
+"""Variational inference for conjugate-exponential models, by noised statistics."""

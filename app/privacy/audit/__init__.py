@@ -1,0 +1,1 @@
+"""Statistics of privacy audits: claims about answers, and how data refute them."""

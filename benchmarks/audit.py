@@ -1,0 +1,112 @@
+"""The page of the privacy audit: runs its sections, stores the records, and writes ``docs/audit.md``.
+
+``python -m benchmarks.audit`` runs everything and writes the page. ``--section NAME`` runs some sections only and keeps
+the stored records of the others. ``--page`` writes the page from stored records alone.
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from app.inference.audit.report import PAGE, RATE, SECTIONS, VISIBLE, Record
+from app.privacy.audit.laws import AnswerLaw, Array64
+from app.privacy.audit.sequential import ALARM, Alternative, LawWatch, find_alarm
+from benchmarks.audit_page import SHARES, WATCHES, render
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+RECORDS: Final = ROOT / "docs" / "benchmarks" / "audit.json"
+DOCUMENT: Final = ROOT / "docs" / "audit.md"
+_BEYOND: Final = 50.0
+"""Answer of a contribution that is not clipped, in clipping norms."""
+
+
+def list_gentle_breaks() -> Iterator[tuple[str, AnswerLaw, Alternative]]:
+    """List gentle breaks, each with the claim of the cell that finds it soonest."""
+    full, visible = AnswerLaw(1.0), AnswerLaw(VISIBLE, RATE)
+    yield "noise × 0.98", full, Alternative("", replace(full, noise=0.98))
+    yield "clipping norm × 1.02", full, Alternative("", replace(full, shift=1.02))
+    yield "sampling rate × 1.05", visible, Alternative("", replace(visible, rate=1.05 * RATE))
+    yield "one contribution in 1,000 not clipped", full, Alternative("", full, 1e-3)
+
+
+def measure_detection() -> Iterator[Record]:
+    """Measure how many simulated answers the audit needs for each gentle break."""
+    rng = np.random.default_rng(0)
+    for name, claim, truth in list_gentle_breaks():
+        expected = None if truth.outliers else LawWatch(claim).expect_answers(truth)
+        found = sorted(_watch(rng, claim, truth, round(8 * (expected or 1e5))) for _ in range(WATCHES))
+        yield {
+            "break": name,
+            "noise": claim.noise,
+            "rate": claim.rate,
+            "expected": expected,
+            "answers": {f"{share:g}": found[math.ceil(share * WATCHES) - 1] for share in SHARES},
+            "holds": all(math.isfinite(each) for each in found),
+        }
+
+
+def _watch(rng: np.random.Generator, claim: AnswerLaw, truth: Alternative, most: int) -> float:
+    """Watch simulated answers until the alarm; infinity if there is none."""
+    watch, done = LawWatch(claim), 0
+    while done < most:
+        answers, present = draw_answers(rng, truth, 20_000)
+        found = find_alarm(watch.add(answers, present), ALARM)
+        if found is not None:
+            return done + found
+        done += 20_000
+    return math.inf
+
+
+def draw_answers(rng: np.random.Generator, truth: Alternative, count: int) -> tuple[Array64, Array64]:
+    """Draw aligned answers of a law, with the canary in by a fair coin."""
+    law, present = truth.law, rng.integers(0, 2, count).astype(np.float64)
+    means = np.where(rng.random(count) < truth.outliers, _BEYOND, law.shift)
+    included = present * (rng.random(count) < law.rate)
+    return law.noise * rng.standard_normal(count) + means * included, present
+
+
+def read_records() -> dict[str, list[Record]]:
+    """Read the stored records of all sections."""
+    return json.loads(RECORDS.read_text()) if RECORDS.exists() else {}
+
+
+def store(section: str, records: list[Record]) -> None:
+    """Replace the stored records of one section."""
+    every = read_records() | {section: records}
+    lines = [
+        f'  "{name}": [\n' + ",\n".join(f"    {_dump(each)}" for each in every[name]) + "\n  ]"
+        for name in sorted(every)
+    ]
+    RECORDS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def _dump(record: Record) -> str:
+    return json.dumps(record, default=float, ensure_ascii=False)
+
+
+def main() -> int:
+    """Run sections, store their records, and write the page; return 1 if a claim is refuted."""
+    parser = argparse.ArgumentParser(description="Audit the privacy mechanism, and write docs/audit.md.")
+    parser.add_argument("--section", action="append", choices=[*SECTIONS, "detection"], help="run only this section")
+    parser.add_argument("--page", action="store_true", help="write the page from stored records")
+    options = parser.parse_args()
+    for name in () if options.page else options.section or [*SECTIONS, "detection"]:
+        found: list[Record] = []
+        for record in measure_detection() if name == "detection" else SECTIONS[name](PAGE):
+            print(name, record, flush=True)
+            found.append(record)
+            store(name, found)
+    records = read_records()
+    if {*SECTIONS, "detection"} <= records.keys():
+        DOCUMENT.write_text(render(records))
+    return int(not all(record["holds"] for each in records.values() for record in each))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

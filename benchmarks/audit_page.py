@@ -1,0 +1,217 @@
+"""Renders the page of the privacy audit from its records."""
+
+import math
+from typing import Any, Final
+
+from app.inference.audit.mechanism import CONFIDENCE, DELTA
+from app.inference.audit.report import RATE, Record
+from app.privacy.audit.laws import AnswerLaw
+from app.privacy.audit.sequential import ALARM
+
+SHARES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Shares of watches whose number of answers is shown."""
+WATCHES: Final = 20
+
+
+def render(records: dict[str, list[Record]]) -> str:
+    """Render the page from the records of all sections."""
+    parts = [INTRODUCTION]
+    for title, text, section, columns in LAYOUT:
+        rows = [[_show(record, column) for column in columns.values()] for record in records.get(section, [])]
+        parts.append(f"## {title}\n{text}\n\n{_make_table(list(columns), rows)}")
+    parts.append(make_parts_section(records["canaries"], records["sampling"][0]["parameter"]))
+    return "\n\n".join(parts) + "\n"
+
+
+def make_parts_section(records: list[Record], rate: float) -> str:
+    """Make the section about rate and noise measured in separate cells."""
+    rows = []
+    for record in (each for each in records if each["rate"] == 1):
+        claim = AnswerLaw(record["noise"], RATE)
+        shown = AnswerLaw(1 / record["parameter"], rate)
+        share = shown.compute_epsilon(DELTA) / claim.compute_epsilon(DELTA)
+        rows.append([f"{record['noise']:g}", f"{claim.compute_epsilon(DELTA):.4g}", f"{100 * share:.1f} %"])
+    return f"{BY_PARTS}\n\n{_make_table(['noise σ', 'claimed ε', 'shown share'], rows)}"
+
+
+def _make_table(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _show(record: Record, column: str) -> str:
+    if column == "share":
+        return f"{100 * record['by_shape'] / record['epsilon']:.1f} %"
+    if column.startswith("share of "):
+        return f"{100 * record[column.removeprefix('share of ')] / record['epsilon']:.1f} %"
+    if column == "evidence":
+        return f"{math.exp(max(record['law_evidence'], record.get('privacy_evidence', 0.0))):.3g}"
+    if column == "answers of all":
+        return f"{record['counts'][1] + record['counts'][3]:,}"
+    if column.startswith("quantile "):
+        return f"{record['answers'][column.removeprefix('quantile ')]:,.0f}"
+    return _show_value(record[column])
+
+
+def _show_value(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "**no**"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value >= 10_000 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+INTRODUCTION: Final = f"""# Privacy audit
+
+The audit attacks the privacy mechanism, and compares the success with the guarantee. It uses simulated tables and the
+code of real runs: oracle, sampler, clipping, grid and noise. `make audit` writes this page. `corevaultd audit` runs a
+smaller audit and fails if an attack exceeds the guarantee.
+
+- **Neighbours.** One unit, the *canary*, is in a table or not. All other units contribute nothing. The canary's
+  contribution has the clipping norm, which is the worst case.
+- **Attack.** Each answer is projected on the canary's contribution. By the likelihood ratio, a threshold is the best
+  test (Neyman and Pearson).
+- **Shown share.** A lower bound on ε at δ = {DELTA:g}, divided by the claimed ε. The bound fails with probability
+  {1 - CONFIDENCE:.3g} at most, so the share should not exceed 100 %. It comes from Clopper-Pearson bounds on both error
+  rates, and from the claimed family of trade-off curves.
+- **By one point.** The same bound without an assumption about the curve. It cannot come close to 100 % at a small δ.
+- **Evidence.** The largest value of e-processes against the claim. A true claim reaches {ALARM:,.0f} with a probability
+  of at most {1 / ALARM:g}, at any time.
+
+All records, with the raw counts, are in [audit.json](benchmarks/audit.json). The statistics are in `app/privacy/audit`,
+the attacks in `app/inference/audit`."""
+
+BY_PARTS: Final = f"""## Sampling rate and noise by parts
+At the rate {RATE:g} most answers do not contain the canary, so a direct bound needs very many answers. Here two cells
+are combined. The rate comes from a cell whose noise is so small that inclusion is visible. The noise comes from a cell
+at rate 1. The combination assumes that the sampler does not depend on the noise."""
+
+ALL_KINDS: Final = """\
+Answers of all kinds of queries in turn, for units of one row and of three. Subsamples at the rate 0.3 are drawn without
+replacement, and those at 0.02 by their gaps."""
+
+MANY: Final = """\
+Two hundred orthogonal canaries in each answer, which makes many answers fast."""
+
+VISIBLE_RATE: Final = """\
+The same at so little noise that an answer shows whether its canary was in the subsample. *Shown rate* is a lower bound
+on the sampling rate."""
+
+WHOLE_RUNS: Final = """\
+All answers of a run up to its release, as one normal number. `mu` is the separation that the accountant prices,
+*reached* its mean for this canary, and *shown* a lower bound from the runs. Where *reached* is below `mu`, this canary
+is not the worst case for every query of the method."""
+
+TREES: Final = """\
+Adaptive analysts, as exact trees of two to four mechanisms. The numbers are the spent δ divided by the limit. Two
+plausible rules fail: the least ε over all orders, and several orders that each use all of δ."""
+
+GENTLE: Final = f"""\
+The number of answers after which a share of {WATCHES} audits has found a break, by the evidence against the claimed
+law. *Expected* is computed by quadrature. Answers are simulated from the broken law; `make mutants` breaks the code
+itself. The audit finds longer contributions without any answer, by their norm."""
+
+LAYOUT: Final[tuple[tuple[str, str, str, dict[str, str]], ...]] = (
+    (
+        "Contributions",
+        "The norm of the canary's contribution in clipping norms, without statistics. More than 1 would break W5.",
+        "contributions",
+        {"query": "query", "unit of one row": "one_row", "unit of three rows": "three_rows", "holds": "holds"},
+    ),
+    (
+        "Every kind of query",
+        ALL_KINDS,
+        "mechanism",
+        {
+            "noise σ": "noise",
+            "rate q": "rate",
+            "answers": "answers of all",
+            "claimed ε": "epsilon",
+            "shown share": "share",
+            "by one point": "share of alone",
+            "evidence": "evidence",
+            "holds": "holds",
+        },
+    ),
+    (
+        "Many answers",
+        MANY,
+        "canaries",
+        {
+            "noise σ": "noise",
+            "rate q": "rate",
+            "answers": "answers of all",
+            "claimed ε": "epsilon",
+            "shown share": "share",
+            "evidence": "evidence",
+            "holds": "holds",
+        },
+    ),
+    (
+        "Sampling rate",
+        VISIBLE_RATE,
+        "sampling",
+        {
+            "noise σ": "noise",
+            "rate q": "rate",
+            "answers": "answers of all",
+            "shown rate": "parameter",
+            "evidence": "evidence",
+            "holds": "holds",
+        },
+    ),
+    (
+        "Whole runs",
+        WHOLE_RUNS,
+        "transcripts",
+        {
+            "method": "method",
+            "runs": "runs",
+            "mu": "mu",
+            "reached": "reached",
+            "shown": "shown",
+            "claimed ε": "epsilon",
+            "shown share": "share",
+            "holds": "holds",
+        },
+    ),
+    (
+        "One run",
+        "One run with a thousand canaries. The bound by guesses assumes nothing (Steinke, Nasr & Jagielski 2023).",
+        "one-run",
+        {
+            "noise σ": "noise",
+            "queries": "queries",
+            "guesses": "guesses",
+            "correct": "correct",
+            "claimed ε": "epsilon",
+            "by guesses": "share of by_guesses",
+            "shown share": "share",
+            "holds": "holds",
+        },
+    ),
+    (
+        "Filter",
+        TREES,
+        "filter",
+        {
+            "ε": "epsilon",
+            "δ": "delta",
+            "mechanisms": "levels",
+            "filter": "filter",
+            "filter of many orders": "wide_filter",
+            "least ε": "free_minimum",
+            "no union bound": "without_union_bound",
+            "holds": "holds",
+        },
+    ),
+    (
+        "Gentle breaks",
+        GENTLE,
+        "detection",
+        {"break": "break", "noise σ": "noise", "rate q": "rate", "expected": "expected"}
+        | {f"{100 * share:g} %": f"quantile {share:g}" for share in SHARES},
+    ),
+)

@@ -1,0 +1,244 @@
+"""Writes ``docs/papers.md``: each figure of the papers, and whether the results reproduce it.
+
+A figure of another system is a line of :data:`OTHERS`. It is absent until the page that it names exists.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from benchmarks.claims import Claim, Finding, Pairs, check, is_below
+from benchmarks.experiments import bound, incremental, progression
+from benchmarks.figures import read_lines
+from benchmarks.records import read
+from benchmarks.summaries import list_distinct, wrap_paragraph
+
+REPRODUCED, PARTLY, DIFFERS, NOT_RUN, ABSENT = "reproduced", "in part", "differs", "not run", "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure with the claims of its text.
+
+    ``results`` name files, and ``why`` explains differences.
+    """
+
+    name: str
+    content: str
+    results: tuple[str, ...]
+    claims: tuple[Claim, ...]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Figures of another system, whose page may not exist yet."""
+
+    name: str
+    content: str
+    page: str = ""
+    why: str = ""
+
+
+def _progress(folder: Path) -> Pairs:
+    path = folder / "progression.csv"
+    lines = read_lines(path, progression.Line) if path.exists() else []
+    kl = {(line.method, line.size): line.kl for line in lines if line.kind == progression.ELLIPSE and line.size}
+    sizes = sorted({size for _, size in kl})
+    return [(f"M = {size}", kl["PSVI", size], kl["SparseVI", size]) for size in sizes]
+
+
+def _grow(folder: Path) -> Pairs:
+    path = folder / "bound.csv"
+    lines = read_lines(path, bound.Line) if path.exists() else []
+    last = {line.size: line.bound for line in lines if line.dimension == bound.DIMENSIONS[-1]}
+    middle = {line.size: line.bound for line in lines if line.dimension == 250}
+    return [(f"M = {size}, d = 250 and 500", middle[size], last[size]) for size in sorted(last) if size in middle]
+
+
+def _compare_rounds(lower: str, upper: str, batch: int = 0) -> Claim:
+    def compare(folder: Path) -> Pairs:
+        path = folder / "incremental.csv"
+        lines = read_lines(path, incremental.Line) if path.exists() else []
+        pairs: Pairs = []
+        for data in list_distinct(line.data for line in lines):
+            for at in incremental.IN_TABLE:
+                one, other = (
+                    [
+                        line.kl
+                        for line in lines
+                        if (line.data, line.method, line.batch, line.round) == (data, name, size, at)
+                    ]
+                    for name, size in ((lower, batch), (upper, batch))
+                )
+                if one and other:
+                    pairs.append((f"{data}, round {at}", float(np.median(one)), float(np.median(other))))
+        return pairs
+
+    rows = f" on B = {batch} rows" if batch else ""
+    return Claim(f"{lower} is below {upper}{rows}", compare)
+
+
+_ROWS = ("SparseVI", "GIGA, optimal", "GIGA, realistic", "uniform")
+_PRIVATE = {"axis": "epsilon"}
+FIGURES: Final = (
+    Figure("P 1a (T 4.1a)", "posteriors of growing coresets, d = 500", ("progression",),
+           (Claim("PSVI is below SparseVI", _progress),)),
+    Figure("P 1b (T 4.1b)", "lower bound for subsets by dimension", ("bound",),
+           (Claim("the bound grows with d", _grow),)),
+    Figure("P 2a, 2b (T 4.2a, b)", "Gaussian mean, d = 200 and 500", ("gaussian-mean",),
+           (Claim("PSVI is below every other method", is_below("gaussian-mean", "PSVI", _ROWS)),
+            Claim("SparseVI is above the bound",
+                  is_below("gaussian-mean", "bound for any subset of rows", ("SparseVI",))))),
+    Figure("P 2c (T 4.2c)", "linear regression", ("linear-regression",),
+           (Claim("for 100 ≤ M ≤ 250, PSVI is below every other method",
+                  is_below("linear-regression", "PSVI", _ROWS, among=lambda size: size >= 100)),),
+           "The paper's GIGA does not improve with M; here it does. The prior's mean is zero here, and the mean of the "
+           "targets there."),
+    Figure("P 3 (T 4.3)", "large logistic regressions", ("logistic-large", "psvi-iterations"),
+           (Claim("PSVI is below SparseVI", is_below("logistic-large", "PSVI", ("SparseVI",))),
+            Claim("PSVI with published steps is below SparseVI",
+                  is_below("logistic-large", "PSVI, published steps", ("SparseVI",)))),
+           "The tables replace TRANSACTIONS, CHEMREACT100 and MUSIC, which cannot be had. PSVI needs 5,000 steps. "
+           "Where it is then above SparseVI, the noise of its gradients limits both: larger batches help. With the "
+           "published 500 steps α/t from weights N/M, weights hardly move, and points stop early."),
+    Figure("P 4 (T 4.4)", "quality by ε, several M", ("privacy-sweep", "private-sizes"),
+           (Claim("for ε ≤ 0.2, dp-psvi at its defaults is below DP-VI with published settings",
+                  is_below("privacy-sweep", "dp-psvi, clamped", ("dp-vi, published settings",),
+                           axis="epsilon", among=lambda epsilon: epsilon <= 0.2)),
+            Claim("for ε ≤ 0.2, dp-psvi with published settings is below DP-VI with published settings",
+                  is_below("privacy-sweep", "dp-psvi, published settings", ("dp-vi, published settings",),
+                           axis="epsilon", among=lambda epsilon: epsilon <= 0.2))),
+           "The published settings keep weights near N/M and give points 500 steps that decay as 1/t, on batches of "
+           "0.2 % of the rows. The program of the paper samples 2 %. The defaults here have other steps, more of them, "
+           "and larger batches."),
+    Figure("S 5 (T A.1)", "GIGA by its number of projections", ("projections",),
+           (Claim("1,000 projections are better than 100 (optimal weighting)",
+                  is_below("projections", "optimal, J = 1,000", ("optimal, J = 100",))),)),
+    Figure("S 6 (T A.2)", "small logistic regressions", ("logistic-small",),
+           (Claim("for 5 ≤ M ≤ 20, PSVI is below SparseVI",
+                  is_below("logistic-small", "PSVI", ("SparseVI",), among=lambda size: 5 <= size <= 20)),
+            Claim("for M > 20, PSVI is below SparseVI",
+                  is_below("logistic-small", "PSVI", ("SparseVI",), among=lambda size: size > 20)),
+            Claim("for 5 ≤ M ≤ 20, PSVI with published steps is below SparseVI",
+                  is_below("logistic-small", "PSVI, published steps", ("SparseVI",),
+                           among=lambda size: 5 <= size <= 20))),
+           "CHEMREACT cannot be had. Published steps stop early, as in Fig. 3."),
+    Figure("S 7 (T A.3)", "KL by processor time", ("cpu-time",),
+           (Claim("for M ≥ 100, PSVI takes less time than SparseVI (large tables)",
+                  is_below("logistic-large", "PSVI", ("SparseVI",), quantity="seconds",
+                           among=lambda size: size >= 100)),
+            Claim("for M ≥ 100, PSVI takes less time than SparseVI (small tables)",
+                  is_below("logistic-small", "PSVI", ("SparseVI",), quantity="seconds",
+                           among=lambda size: size >= 100))),
+           "The figure shows the runs of Fig. 3 and 6. Seconds are of another processor than the paper's."),
+    Figure("S 8 (T A.4)", "incremental PSVI", ("incremental",),
+           (_compare_rounds("incremental PSVI", "SparseVI"),
+            _compare_rounds("incremental PSVI, newest point", "SparseVI"),
+            _compare_rounds("incremental PSVI", "SparseVI", incremental.BATCH),
+            _compare_rounds("incremental PSVI", "GIGA, optimal")),
+           "The paper moves only the newest point. Here all points move by default. Points move after the weights have "
+           "settled: a point without weight would move to explain the whole residual, and ends far away. Gradients on "
+           "256 rows reach a plateau, as in the paper."),
+)  # fmt: skip
+OTHERS: Final = (
+    Other("T 2.1", "influence of outliers, and a β-posterior", "beta-cores.md"),
+    Other("T 3.1 to 3.9, Tables 3.1, 3.2", "movements that identify", "mobility.md",
+          "The telephones cannot be had; aeroplanes replace them."),
+    Other("T 5.1 to 5.6, Tables B.1, B.2", "β-Cores", "robust.md"),
+    Other("C, three experiments", "sequential Monte Carlo with coresets", "scmc.md"),
+    Other("V 1 to 3, Table 1", "private topics (LDA)", "topics.md", "The articles of Wikipedia cannot be had."),
+    Other("V 4, 5", "private logistic regression (VIPS)", "vips.md", "The stroke data cannot be had."),
+    Other("V 6, 7", "private belief networks", "sbn.md"),
+)  # fmt: skip
+INTRODUCTION: Final = """# Figures of the papers
+
+Written by `make papers` from the results in [benchmarks](benchmarks/README.md). Edit the command, not this page.
+
+P is *Bayesian Pseudocoresets* (2020), and S its supplement. T is the thesis that contains both; its numbers of the same
+figures are in brackets. C is the poster about sequential Monte Carlo, and V *Variational Bayes in Private Settings*.
+
+A claim is compared by medians of the KL, at every table and place that was measured. *Reproduced*: all claims hold
+everywhere. *In part*: some hold, or at some places. *Absent*: no method here makes this figure.
+"""
+
+
+def write(folder: Path, path: Path) -> Path:
+    """Write the page from the results in ``folder``."""
+    path.write_text("\n".join([INTRODUCTION, _tabulate(folder), *_describe(folder)]))
+    return path
+
+
+def judge(findings: list[Finding], *, has_results: bool) -> str:
+    """The status of a figure by its claims."""
+    held, measured = (sum(getattr(each, name) for each in findings) for name in ("held", "measured"))
+    if not (has_results and measured):
+        return NOT_RUN
+    status = REPRODUCED if held == measured else PARTLY if held else DIFFERS
+    return status if all(each.measured for each in findings) else f"{status}; not all run"
+
+
+def _has_results(folder: Path, figure: Figure) -> bool:
+    return any((folder / f"{name}.png").exists() for name in figure.results)
+
+
+def _tabulate(folder: Path) -> str:
+    rows = ["| figure | shows | status |", "| --- | --- | --- |"]
+    for figure in FIGURES:
+        status = judge([check(each, folder) for each in figure.claims], has_results=_has_results(folder, figure))
+        rows.append(f"| [{figure.name}](#{_link(figure)}) | {figure.content} | {status} |")
+    for other in OTHERS:
+        exists = (folder / other.page).exists()
+        status = f"[own page](benchmarks/{other.page})" if exists else ABSENT
+        rows.append(f"| {other.name} | {other.content} | {status}{'. ' + other.why if other.why else ''} |")
+    return "\n".join(rows) + "\n"
+
+
+def _link(figure: Figure) -> str:
+    kept = "".join(each for each in figure.name.lower() if each.isalnum() or each in " -")
+    return kept.replace(" ", "-")
+
+
+def _describe(folder: Path) -> Iterator[str]:
+    for figure in FIGURES:
+        yield f"## {figure.name}\n"
+        run = [name for name in figure.results if (folder / f"{name}.png").exists()]
+        links = ", ".join(f"[{name}](benchmarks/{name}.png)" for name in run) or "no results yet"
+        text = f"{figure.content[0].upper()}{figure.content[1:]}: {links}. {_count(folder, figure)}"
+        yield f"{wrap_paragraph(text.strip())}\n"
+        for claim in figure.claims:
+            finding = check(claim, folder)
+            sign = "–" if not finding.measured else "yes" if finding.held == finding.measured else "no"
+            yield _indent(f"- **{sign}:** {finding.text[0].upper()}{finding.text[1:]}")
+        yield f"\n{wrap_paragraph(figure.why)}\n" if figure.why else ""
+
+
+def _indent(text: str) -> str:
+    return wrap_paragraph(text).replace("\n", "\n  ")
+
+
+def _count(folder: Path, figure: Figure) -> str:
+    """State the runs: data sets, dates and commits."""
+    parts = []
+    for name in figure.results:
+        path, file = folder / f"{name}.csv", folder / f"{name}.json"
+        if file.exists():
+            stated = json.loads(file.read_text())
+            parts.append(f"{name}: {_count_runs(path)}measured {stated['date']}, commit {stated['commit']}")
+        elif not (folder / f"{name}.png").exists():
+            parts.append(f"{name}: not run")
+    return f"Run: {'; '.join(parts)}." if parts else ""
+
+
+def _count_runs(path: Path) -> str:
+    try:
+        records = read(path)
+    except (KeyError, TypeError):  # the file of a study
+        return ""
+    runs = [record for record in records if record.outcome == "finished"]
+    names = list_distinct(record.data for record in runs)
+    return f"{len(runs):,} runs on {', '.join(names)}, "

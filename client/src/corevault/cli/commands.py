@@ -1,0 +1,232 @@
+"""The commands. Each takes the parsed arguments and an output, and returns an exit code."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from corevault.cli.failures import NO, OK
+from corevault.cli.inputs import (
+    check_output,
+    read_check,
+    read_json,
+    read_key,
+    read_schema,
+    require_dataset_first,
+    require_id,
+)
+from corevault.cli.output import Output, say
+from corevault.client import Client
+from corevault.connection import Credentials, connect, find_credentials, find_file, write_file
+from corevault.errors import CorevaultError, InvalidArgument
+
+
+def login(options: Namespace, output: Output) -> int:
+    """Checks address and key with the server, and stores them."""
+    url = options.address or options.url or _ask("Address of the server: ")
+    key = None if options.public else read_key(options.key_file)
+    with Client(url, key) as client:
+        me = None if key is None else client.me()
+        if key is None:
+            client.signing_keys()  # raises if no server answers at this address
+    path = find_file()
+    write_file(Credentials(url.strip(), None if key is None else key.strip()), path)
+    if me is not None:
+        output.show(me)
+    say(f"Stored in {path}.")
+    return OK
+
+
+def list_datasets(options: Namespace, output: Output) -> int:
+    """Lists datasets."""
+    with connect(options.url) as client:
+        output.show_list(client.datasets.list(), options.limit)
+    return OK
+
+
+def check(options: Namespace, output: Output) -> int:
+    """Checks a table. The exit code is 1 if an upload would be refused."""
+    dataset, table = read_check(options)
+    if dataset is not None:
+        require_dataset_first(dataset, table)
+        with connect(options.url) as client:
+            schema = client.datasets.get(dataset).schema
+    else:
+        schema = read_schema(options.schema)
+    found = schema.check(table)
+    rows = [{"column": name, "missing": each.missing, "clamped": each.clamped} for name, each in found.columns.items()]
+    if output.as_json:
+        counts = {"rows": found.rows, "null_rows": found.null_rows, "absent": found.absent, "unknown": found.unknown}
+        output.show_facts(counts | {"columns": rows}, name="null_rows")
+    elif rows:
+        output.show_rows(rows, name="column")
+    say(found.describe_columns() or f"{found.null_rows} of {found.rows} rows would be null.")
+    fits = found.rows > 0 and not found.absent and not found.unknown and found.null_share <= options.max_null_share
+    return OK if fits else NO
+
+
+def upload(options: Namespace, output: Output) -> int:
+    """Uploads a table."""
+    require_dataset_first(options.dataset, options.table)
+    with connect(options.url) as client:
+        dataset = client.datasets.get(options.dataset)
+        shown = output.shows_progress
+        client.datasets.upload(dataset, options.table, max_null_share=options.max_null_share, progress=shown)
+        output.show(client.datasets.get(dataset) if options.no_wait else client.datasets.wait_until_ready(dataset))
+    return OK
+
+
+def quote(options: Namespace, output: Output) -> int:
+    """Shows prices."""
+    with connect(options.url) as client:
+        rows = client.quote_rows(options.dataset, _Model(options), epsilons=options.epsilon, **_job_options(options))
+    output.show_rows(rows, name="epsilon")
+    return OK
+
+
+def run(options: Namespace, output: Output) -> int:
+    """Submits a job, waits for it, and saves the points."""
+    check_output(options.output)
+    if options.no_wait and options.output is not None:
+        raise InvalidArgument("--no-wait and --output exclude each other; corevault download saves the points later.")
+    with connect(options.url) as client:
+        given = {"epsilon": options.epsilon, "idempotency_key": options.key} | _job_options(options)
+        job = client.jobs.submit(options.dataset, _Model(options), **given)
+        if not options.no_wait:
+            say(f"Submitted {job.id}.")
+            job = client.jobs.wait(job, progress=output.shows_progress)
+        if options.output is not None and job.release_id is not None:
+            _save(client, job.release_id, options.output)
+    output.show(job, name="id" if job.release_id is None else "release_id")
+    return OK
+
+
+def watch(options: Namespace, output: Output) -> int:
+    """Waits for a job."""
+    require_id(options.job, "job")
+    with connect(options.url) as client:
+        output.show(client.jobs.wait(options.job, progress=output.shows_progress), name="release_id")
+    return OK
+
+
+def list_releases(options: Namespace, output: Output) -> int:
+    """Lists releases."""
+    with connect(options.url) as client:
+        output.show_list(client.releases.list(dataset_id=options.dataset), options.limit)
+    return OK
+
+
+def download(options: Namespace, output: Output) -> int:
+    """Saves the verified points."""
+    require_id(options.release, "release")
+    path = options.output or f"{options.release}.csv"
+    check_output(path)
+    with connect(options.url) as client:
+        release = client.releases.save(options.release, path, pinned_keys=options.pin)
+    output.show(release)
+    say(f"Saved in {path}.")
+    return OK
+
+
+def verify(options: Namespace, output: Output) -> int:
+    """Verifies a release."""
+    require_id(options.release, "release")
+    with connect(options.url) as client:
+        release = client.releases.get(options.release)
+        statement = client.releases.verify(release, pinned_keys=options.pin)
+    if output.as_json:
+        output.show_facts(dict(statement), name="release_id")
+    else:
+        output.show(release)
+    say("Verified: the signature, the statement and the digests of all representations.")
+    if options.pin is None:
+        say("The key comes from the server itself; pass --pin with a key that you trust.")
+    return OK
+
+
+def budget(options: Namespace, output: Output) -> int:
+    """Shows a balance."""
+    with connect(options.url) as client:
+        output.show(client.datasets.budget(options.dataset), name="dataset_id")
+    return OK
+
+
+def show_audit_log(options: Namespace, output: Output) -> int:
+    """Shows the audit log."""
+    with connect(options.url) as client:
+        output.show_list(client.audit_log(), options.limit)
+    return OK
+
+
+COMMANDS: Final[Mapping[str, Callable[[Namespace, Output], int]]] = {
+    "login": login,
+    "datasets": list_datasets,
+    "check": check,
+    "upload": upload,
+    "quote": quote,
+    "run": run,
+    "watch": watch,
+    "releases": list_releases,
+    "download": download,
+    "verify": verify,
+    "budget": budget,
+    "audit-log": show_audit_log,
+}
+
+
+class _Model:
+    """The model of the options, or of a JSON file."""
+
+    def __init__(self, options: Namespace) -> None:
+        self._body = _make_model(options) if options.model is None else _read_model(options)
+
+    def to_json(self) -> dict[str, Any]:
+        """The ``model`` member of the request."""
+        return self._body
+
+
+def _read_model(options: Namespace) -> dict[str, Any]:
+    if options.features or options.target is not None or options.formula is not None:
+        raise InvalidArgument("--model holds features and target; leave out --features, --target and --formula.")
+    body: dict[str, Any] = read_json(options.model, dict)
+    return body
+
+
+def _make_model(options: Namespace) -> dict[str, Any]:
+    if options.formula is not None:
+        if options.features or options.target is not None:
+            raise InvalidArgument("--formula holds features and target; leave out --features and --target.")
+        from corevault.formula import parse_formula  # noqa: PLC0415 - a command's own import
+
+        found = parse_formula(options.formula)
+        options.features, options.target = [*found.features], found.target
+    if not options.features:
+        raise InvalidArgument("A model needs --features with names of columns, --formula, or --model with a JSON file.")
+    if options.target is None and options.family != "gaussian-mean":
+        raise InvalidArgument(f"{options.family} needs --target with the name of a column.")
+    body = {"family": options.family, "features": options.features, "prior": {"scale": options.prior_scale}}
+    optional = {"target": options.target, "noise_scale": options.noise_scale}
+    return body | {name: value for name, value in optional.items() if value is not None}
+
+
+def _job_options(options: Namespace) -> dict[str, Any]:
+    return {"size": options.size} | ({} if options.method is None else {"method": options.method})
+
+
+def _save(client: Client, release_id: str, path: str) -> None:
+    """Saves the points of a release that has been bought. An error names the release, which is not lost."""
+    try:
+        client.releases.save(release_id, path)
+    except CorevaultError:
+        say(f"The release {release_id} was bought, but not saved. corevault download {release_id} saves it.")
+        raise
+
+
+def _ask(prompt: str) -> str:
+    stored = find_credentials() if find_file().exists() else None
+    if not sys.stdin.isatty():
+        if stored is None:
+            raise InvalidArgument("There is no terminal to ask for the address; write corevault login URL.")
+        return stored.url
+    sys.stderr.write(prompt)
+    return sys.stdin.readline().strip() or (stored.url if stored else "")

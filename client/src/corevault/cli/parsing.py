@@ -1,0 +1,211 @@
+"""The arguments of the command line."""
+
+import argparse
+import difflib
+import math
+import re
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import Any, Final, NoReturn
+
+DESCRIPTION: Final = """Buy and use differentially private pseudocoresets.
+
+The server and the key come from COREVAULT_URL and COREVAULT_API_KEY, or from `corevault login`.
+A dataset may be given by id or by name."""
+EPILOG: Final = """exit codes:
+  0  success
+  1  the answer is no: a check, a verification, a job or a file failed, or the
+     state of the dataset or job does not allow it
+  2  wrong usage; nothing was changed
+  3  refused by the budget; no balance has changed
+  4  not found, or the key has no access
+  5  an error of the server or the network"""
+_FAMILIES: Final = (
+    "logistic-regression",
+    "probit-regression",
+    "linear-regression",
+    "student-t-regression",
+    "poisson-regression",
+    "negative-binomial-regression",
+    "multinomial-logistic",
+    "gaussian-mean",
+)
+
+
+Add = Callable[[str, str], argparse.ArgumentParser]
+"""A function that adds a command with its name and its summary."""
+_MESSAGES: Final = (
+    (r"the following arguments are required: (.*)", r"{prog} also needs \1"),
+    (r"argument (\S+): expected (?:at least )?one argument", r"\1 needs a value"),
+    (r"argument (\S+): not allowed with argument (\S+)", r"\1 and \2 exclude each other"),
+    (r"argument (\S+): (.*)", r"\1: \2"),
+    (r"unrecognized arguments: (.*)", r"{prog} does not take this: \1"),
+)
+"""Messages of argparse, and the sentences that replace them."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence with a code."""
+
+    def error(self, message: str) -> NoReturn:
+        """Prints the sentence and ends with exit code 2."""
+        for pattern, sentence in _MESSAGES:
+            if found := re.fullmatch(pattern, message, re.DOTALL):
+                message = found.expand(sentence.replace("{prog}", self.prog))
+                break
+        self.exit(2, f"corevault: {message}; see {self.prog} --help. [usage]\n")
+
+
+class _Commands(Parser):
+    """The parser of all commands."""
+
+    names: Sequence[str] = ()
+
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """The parsed arguments. Without a command it prints the help and ends with exit code 2."""
+        given = list(sys.argv[1:] if args is None else args)
+        if not given:
+            self.exit(2, self.format_help())
+        command = given[0]
+        if command not in self.names and not command.startswith("-"):
+            near = difflib.get_close_matches(command, self.names, n=1)
+            self.error(f"there is no command {command!r}{f'; did you mean {near[0]}?' if near else ''}")
+        options, rest = self.parse_known_args(given, namespace)
+        if rest:
+            hint = "; write names of columns with commas, as in A,B" if "features" in options else ""
+            Parser(f"corevault {options.command}").error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+        return options
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser; ``command`` of the result is the name of a command."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = _Commands("corevault", description=DESCRIPTION, epilog=EPILOG, formatter_class=raw)
+    parser.add_argument("--version", action="version", version=f"corevault {version('corevault')}")
+    common = Parser(add_help=False)
+    common.add_argument("--url", help="address of the server")
+    form = common.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("-q", "--quiet", action="store_true", help="print ids only")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+
+    def add(name: str, summary: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=summary, description=summary, parents=[common])
+
+    _add_tables(add)
+    _add_jobs(add)
+    _add_releases(add)
+    add("budget", "Show the limit, and the spent, reserved and remaining cost.").add_argument("dataset")
+    _add_limit(add("audit-log", "Show the audit log (admin, auditor)."))
+    parser.names = list(commands.choices)
+    return parser
+
+
+def _add_tables(add: Add) -> None:
+    login = add("login", "Store the server's address and an API key for this user.")
+    login.add_argument("address", nargs="?", metavar="URL", help="address of the server; without it, login asks")
+    login.add_argument("--key-file", metavar="PATH", help="read the key from a file, - for standard input")
+    login.add_argument("--public", action="store_true", help="store no key; public releases need none")
+    _add_limit(add("datasets", "List the datasets that the key may see."))
+    check = add("check", "Check a table on this machine; sends nothing about its rows.")
+    check.usage = "%(prog)s [options] DATASET TABLE\n       %(prog)s [options] --schema PATH TABLE"
+    given = "the dataset whose declaration applies, and the table: CSV, Parquet or Arrow stream"
+    check.add_argument("given", nargs="+", metavar="DATASET TABLE", help=given)
+    declared = check.add_mutually_exclusive_group()
+    declared.add_argument("--dataset", help="another way to name the dataset")
+    declared.add_argument("--schema", metavar="PATH", help="the declared columns as JSON, instead of a dataset")
+    _add_share(check)
+    upload = add("upload", "Check a table, and send it to a dataset.")
+    upload.add_argument("dataset", metavar="DATASET")
+    upload.add_argument("table", metavar="TABLE", help="CSV, Parquet or Arrow stream")
+    upload.add_argument("--no-wait", action="store_true", help="do not wait until the server has read it")
+    _add_share(upload)
+
+
+def _add_jobs(add: Add) -> None:
+    quote = add("quote", "Show the price of a job; reads no row and changes nothing.")
+    _add_job(quote)
+    quote.add_argument("--epsilon", type=_number, nargs="+", default=[], help="one or several targets")
+    run = add("run", "Buy a release: submit a job, and wait for it.")
+    _add_job(run)
+    run.add_argument("--epsilon", type=_number, help="target of the job")
+    run.add_argument("--key", metavar="TEXT", help="idempotency key: a repeated call gets the same job")
+    run.add_argument("--no-wait", action="store_true", help="print the job and return")
+    run.add_argument("-o", "--output", metavar="PATH", help="save the points, as download does")
+    add("watch", "Wait for a job.").add_argument("job")
+
+
+def _add_releases(add: Add) -> None:
+    releases = add("releases", "List releases.")
+    releases.add_argument("--dataset", help="list the releases of one dataset")
+    _add_limit(releases)
+    download = add("download", "Save the verified points of a release.")
+    download.add_argument("release")
+    download.add_argument("-o", "--output", metavar="PATH", help="a .csv, .parquet, .json or .npz file")
+    _add_pins(download)
+    verify = add("verify", "Verify signature, statement and digests of a release.")
+    verify.add_argument("release")
+    _add_pins(verify)
+
+
+def _add_limit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--limit", type=_count, default=50, help="most entries to show (50)")
+
+
+def _add_share(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-null-share", type=_share, metavar="SHARE", default=0.01, help="largest share of null rows (0.01)"
+    )
+
+
+def _add_pins(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--pin", action="append", metavar="KEY", help="a trusted public key in base64")
+
+
+def _add_job(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("dataset")
+    parser.add_argument("--model", metavar="PATH", help="the model as JSON, instead of the options below")
+    parser.add_argument("--family", type=_family, default="logistic-regression", help=f"one of {', '.join(_FAMILIES)}")
+    parser.add_argument("--features", type=_split, metavar="A,B,…", help="names of columns")
+    parser.add_argument("--target", help="name of the target's column")
+    parser.add_argument("--formula", metavar="TEXT", help="features and target in one, as in 'sick ~ age * sex'")
+    parser.add_argument("--prior-scale", type=_number, default=1.0)
+    parser.add_argument("--noise-scale", type=_number, help="known noise, in the target's units")
+    parser.add_argument("--size", type=_count, help="number of pseudopoints; by default the least exact number")
+    parser.add_argument("--method", help="the server's default is usual")
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"write a number with a point, such as 0.5, not {text!r}") from None
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"write a finite number, such as 0.5, not {text!r}")
+    return number
+
+
+def _share(text: str) -> float:
+    share = _number(text)
+    if not 0.0 <= share <= 1.0:
+        raise argparse.ArgumentTypeError(f"write a number between 0 and 1, not {text!r}")
+    return share
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"write a whole number of at least 1, not {text!r}")
+    return int(text)
+
+
+def _family(text: str) -> str:
+    if text in _FAMILIES:
+        return text
+    near = [each for each in _FAMILIES if text and each.startswith(text)] or difflib.get_close_matches(text, _FAMILIES)
+    hint = f"did you mean {near[0]}?" if near else f"the families are {', '.join(_FAMILIES)}"
+    raise argparse.ArgumentTypeError(f"there is no family {text!r}; {hint}")
+
+
+def _split(text: str) -> Sequence[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

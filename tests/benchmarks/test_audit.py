@@ -1,0 +1,64 @@
+"""The page of the privacy audit: it shows the stored records, and its simulated answers have their law."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from app.inference.audit.mechanism import CONFIDENCE, DELTA
+from app.inference.audit.report import SECTIONS
+from app.privacy.audit.bounds import Counts, bound_epsilon_by_shape
+from app.privacy.audit.laws import AnswerLaw
+from app.privacy.audit.sequential import Alternative
+from benchmarks import audit
+from benchmarks.audit_page import render
+
+
+def test_the_page_shows_the_stored_records() -> None:
+    """No figure is typed by hand: the page is rendered from the records alone."""
+    records = audit.read_records()
+    assert records.keys() == {*SECTIONS, "detection"}
+    assert audit.DOCUMENT.read_text() == render(records)
+
+
+def test_every_stored_claim_holds() -> None:
+    """W12: a refuted claim cannot be committed."""
+    assert all(record["holds"] for records in audit.read_records().values() for record in records)
+
+
+def test_stored_bounds_follow_from_stored_counts() -> None:
+    """W12: the raw counts are stored, so that every bound can be computed again."""
+    for record in audit.read_records()["canaries"]:
+        claim = AnswerLaw(record["noise"], record["rate"])
+        found = bound_epsilon_by_shape(Counts(*record["counts"]), claim, DELTA, CONFIDENCE)
+        assert found == pytest.approx(record["by_shape"], rel=1e-9)
+        assert claim.compute_epsilon(DELTA) == pytest.approx(record["epsilon"], rel=1e-9)
+
+
+def test_simulated_answers_have_the_law_of_the_break() -> None:
+    """Fails by chance once in 10**9."""
+    for _, _, truth in audit.list_gentle_breaks():
+        if truth.outliers:
+            continue
+        answers, present = audit.draw_answers(np.random.default_rng(0), truth, 4000)
+        for flag in (False, True):
+            uniform = truth.law.exceed(answers[present == flag], present=flag)
+            assert stats.kstest(uniform, "uniform").pvalue > 1e-9
+
+
+def test_outliers_have_the_stated_share() -> None:
+    truth = Alternative("", AnswerLaw(1.0), 0.01)
+    answers, present = audit.draw_answers(np.random.default_rng(1), truth, 100_000)
+    assert 350 < int((answers > 25).sum()) < 650
+    assert not np.any(present[answers > 25] == 0)
+
+
+def test_a_watch_without_an_alarm_is_infinite() -> None:
+    claim = AnswerLaw(1.0)
+    assert audit._watch(np.random.default_rng(2), claim, Alternative("", claim), 20_000) == math.inf
+
+
+def test_records_are_plain_json() -> None:
+    assert json.loads(audit.RECORDS.read_text()) == audit.read_records()

@@ -1,0 +1,110 @@
+"""The page of the papers' figures: claims are judged by results, and absent systems by their pages."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import papers_page
+from benchmarks.claims import Claim, Finding, check, is_below
+from benchmarks.environment import PAGES
+from benchmarks.experiments import bound, paper_tables
+from benchmarks.figures import read_lines
+from benchmarks.papers import EXPERIMENTS, PAPERS, STUDIES
+from benchmarks.papers_page import DIFFERS, NOT_RUN, PARTLY, REPRODUCED, judge
+from benchmarks.records import Record, open_sink
+from benchmarks.tables.real import load
+
+RUN = Record("table", "good", 100, 3, 10, kl=1.0)
+
+
+def _write(folder: Path, *records: Record) -> None:
+    with open_sink(folder / "some.csv") as sink:
+        for record in records:
+            sink(record)
+
+
+def test_claims_compare_medians_at_each_place(tmp_path: Path) -> None:
+    seeds = [replace(RUN, seed=seed, kl=kl) for seed, kl in enumerate((1.0, 2.0, 900.0))]
+    _write(
+        tmp_path,
+        *seeds,
+        replace(RUN, method="bad", kl=3.0),
+        replace(RUN, size=20, kl=5.0),
+        replace(RUN, size=20, method="bad", kl=4.0),
+        replace(RUN, size=30, method="bad", kl=4.0),
+    )
+    finding = check(Claim("good is below bad", is_below("some", "good", ("bad", "other"))), tmp_path)
+    assert (finding.held, finding.measured) == (1, 2)
+    assert "closest at table, M = 20: 5.00 against 4.00" in finding.text
+    among = check(Claim("small", is_below("some", "good", ("bad",), among=lambda size: size < 20)), tmp_path)
+    assert (among.held, among.measured) == (1, 1)
+
+
+def test_a_claim_without_results_is_not_run(tmp_path: Path) -> None:
+    finding = check(Claim("good is below bad", is_below("some", "good", ("bad",))), tmp_path)
+    assert finding == Finding("good is below bad: not run.", 0, 0)
+    assert judge([finding], has_results=True) == NOT_RUN
+
+
+@pytest.mark.parametrize(
+    ("counts", "status"),
+    [
+        ([(3, 3), (2, 2)], REPRODUCED),
+        ([(3, 3), (0, 2)], PARTLY),
+        ([(1, 3)], PARTLY),
+        ([(0, 3)], DIFFERS),
+        ([(3, 3), (0, 0)], f"{REPRODUCED}; not all run"),
+        ([(0, 0)], NOT_RUN),
+        ([], NOT_RUN),
+    ],
+)
+def test_status_follows_from_the_claims(counts: list[tuple[int, int]], status: str) -> None:
+    assert judge([Finding("", held, measured) for held, measured in counts], has_results=True) == status
+    assert judge([], has_results=False) == NOT_RUN
+
+
+def test_a_system_is_absent_until_its_page_exists(tmp_path: Path) -> None:
+    first = papers_page.write(tmp_path, tmp_path / "papers.md").read_text()
+    assert "| T 5.1 to 5.6, Tables B.1, B.2 | β-Cores | absent |" in first
+    (tmp_path / "beta-cores.md").write_text("# β-Cores\n")
+    second = papers_page.write(tmp_path, tmp_path / "papers.md").read_text()
+    assert "[own page](benchmarks/beta-cores.md)" in second
+
+
+def test_the_page_in_the_documents_is_that_of_the_stored_results(tmp_path: Path) -> None:
+    written = papers_page.write(PAGES, tmp_path / "papers.md").read_text()
+    assert written == (PAGES.parent / "papers.md").read_text()
+
+
+def test_every_figure_names_results_of_the_command() -> None:
+    known = {each.name for each in (*EXPERIMENTS, *STUDIES)}
+    assert known >= {name for figure in papers_page.FIGURES for name in figure.results} >= set(PAPERS)
+    assert set(PAPERS) <= known
+
+
+def test_small_tables_without_files_are_generated_or_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(paper_tables, "SHARED", tmp_path)
+    monkeypatch.setattr(paper_tables, "TRAIN", tmp_path / "none")
+    assert paper_tables.list_small() == ("synthetic", "election")
+    assert paper_tables.list_large() == ("synth100k", "insurance9")
+    for name, width in (("synthetic", 2), ("election", 10)):
+        rows, held_out = paper_tables.make_small_rows(name)
+        assert rows.x.shape == (500, width)
+        assert held_out.x.shape == (50, width)
+        assert set(np.unique(rows.y)) == {0.0, 1.0}
+
+
+def test_components_are_white() -> None:
+    x = load("statsmodels", "anes96").drop(columns="vote").to_numpy(dtype=np.float64)
+    np.testing.assert_allclose(np.cov(paper_tables.reduce(x, 10), rowvar=False), np.eye(10), atol=1e-8)
+
+
+def test_bounds_are_written_and_drawn(tmp_path: Path) -> None:
+    bound.measure(tmp_path / "bound.csv", quick=True)
+    lines = read_lines(tmp_path / "bound.csv", bound.Line)
+    assert all(line.bound == 0 for line in lines if line.size >= line.dimension)
+    bound.draw(tmp_path / "bound.csv", tmp_path / "bound.png")
+    assert (tmp_path / "bound.png").read_bytes().startswith(b"\x89PNG")
+    assert bound.tabulate(tmp_path / "bound.csv").count("\n") == 7

@@ -1,0 +1,103 @@
+"""The pages of a dataset and of its jobs."""
+
+import pytest
+
+from app.db import now
+from tests.dashboard.conftest import Open
+from tests.dashboard.html_checks import remove_scripts
+from tests.factories import rows
+from tests.factories.worker import House
+
+HOSTILE = "<script>alert('x')</script>"
+EMPTY = {"": ""}
+
+
+def _reject(house: House, dataset: str) -> None:
+    with house.database.write() as tx:
+        rows.content(
+            tx,
+            dataset,
+            version=2,
+            status="rejected",
+            rejection="missing_column",
+            rejection_columns=["wages"],
+            ended_at=now(),
+        )
+
+
+def test_declared_facts_are_shown_and_escaped(house: House, browse: Open, owner: rows.Key) -> None:
+    columns = [{"name": "sex", "type": "categorical", "categories": [HOSTILE, "Male"]}, *rows.COLUMNS[:2]]
+    dataset = house.ready_dataset(owner, name=HOSTILE, description=HOSTILE, columns=columns)
+    page = browse(owner).get(f"/dashboard/datasets/{dataset}").text
+    assert "<script" not in remove_scripts(page)[0]
+    assert page.count("&lt;script&gt;") >= 4
+    for words in ("17 to 90", "replaced by 38", "1,000", "one row"):
+        assert words in page
+
+
+@pytest.mark.parametrize("role", ["analyst", "auditor", "admin"])
+def test_only_its_owner_sees_the_state_of_uploads(house: House, browse: Open, owner: rows.Key, role: str) -> None:
+    """W3: the outcome of an upload depends on private rows."""
+    with house.database.write() as tx:
+        other = rows.api_key(tx, role)
+    shared = (other.id,) if role == "analyst" else ()
+    dataset = house.ready_dataset(owner, shared_with=shared)
+    before = browse(other).get(f"/dashboard/datasets/{dataset}").text
+    _reject(house, dataset)
+    page = browse(other).get(f"/dashboard/datasets/{dataset}").text
+    assert page == before
+    for word in ("Rejected", "missing_column", "wages", "Your table", "Newest upload"):
+        assert word not in page
+    own = browse(owner).get(f"/dashboard/datasets/{dataset}").text
+    assert all(word in own for word in ("Rejected", "missing_column", "wages", "A declared column is missing."))
+
+
+def test_a_dataset_without_a_table_looks_the_same_for_all_reasons(
+    house: House, browse: Open, owner: rows.Key, analyst: rows.Key
+) -> None:
+    with house.database.write() as tx:
+        dataset = rows.dataset(tx, owner.id, shared_with=(analyst.id,), sensitivity="public").id
+    before = browse(analyst).get(f"/dashboard/datasets/{dataset}").text
+    _reject(house, dataset)
+    assert browse(analyst).get(f"/dashboard/datasets/{dataset}").text == before
+
+
+def test_analysts_see_their_jobs_and_owners_all(house: House, browse: Open, owner: rows.Key, analyst: rows.Key) -> None:
+    dataset = house.ready_dataset(owner, shared_with=(analyst.id,))
+    mine, theirs = house.job(dataset, analyst), house.job(dataset, owner)
+    for place in (f"/dashboard/datasets/{dataset}", "/dashboard/jobs"):
+        page = browse(analyst).get(place).text
+        assert (mine in page, theirs in page) == (True, False)
+        page = browse(owner).get(place).text
+        assert (mine in page, theirs in page) == (True, True)
+
+
+def test_jobs_can_be_filtered_by_state(house: House, browse: Open, owner: rows.Key) -> None:
+    dataset = house.ready_dataset(owner)
+    house.run(done := house.job(dataset, owner))
+    waiting = house.job(dataset, owner)
+    page = browse(owner).get("/dashboard/jobs", params={"status": "queued"}).text
+    assert (done in page, waiting in page) == (False, True)
+    assert browse(owner).get("/dashboard/jobs", params={"status": "other"}).status_code == 422
+
+
+def test_a_job_states_its_charge_and_its_release(house: House, browse: Open, owner: rows.Key) -> None:
+    dataset = house.ready_dataset(owner)
+    house.run(done := house.job(dataset, owner))
+    page = browse(owner).get(f"/dashboard/jobs/{done}").text
+    assert "The release was published, so the full price was charged." in page
+    assert f"/dashboard/releases/{house.read(done).release_id}" in page
+    assert "Cancel this job" not in page
+
+
+def test_a_job_can_be_cancelled_by_a_form(house: House, browse: Open, owner: rows.Key, auditor: rows.Key) -> None:
+    job = house.job(house.ready_dataset(owner), owner)
+    assert "Cancel this job" not in browse(auditor).get(f"/dashboard/jobs/{job}").text
+    browser = browse(owner)
+    assert "Cancel this job" in browser.get(f"/dashboard/jobs/{job}").text
+    answer = browser.post(f"/dashboard/jobs/{job}/cancel", data=EMPTY, headers={"Sec-Fetch-Site": "cross-site"})
+    assert (answer.status_code, house.read(job).status) == (403, "queued")
+    answer = browser.post(f"/dashboard/jobs/{job}/cancel", data=EMPTY)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/dashboard/jobs/{job}")
+    assert house.read(job).status == "cancelled"
+    assert house.charge(job) == "voided"

@@ -1,0 +1,211 @@
+"""Pricing and submitting a job by forms."""
+
+import html
+import json
+import re
+import shlex
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.dashboard.conftest import Open
+from tests.dashboard.html_checks import find_faults, remove_scripts
+from tests.factories import rows
+from tests.factories.worker import House
+
+HOSTILE = "<script>alert('x')</script>"
+
+
+@pytest.fixture
+def dataset(house: House, owner: rows.Key, analyst: rows.Key) -> str:
+    return house.ready_dataset(owner, name="census", shared_with=(analyst.id,))
+
+
+def _fields(dataset: str, **changes: Any) -> dict[str, Any]:
+    typed = {
+        "dataset_id": dataset,
+        "family": "logistic-regression",
+        "target": "income_gt_50k",
+        "features": ["age", "sex"],
+        "prior_scale": "1",
+        "size": "20",
+        "epsilon": "0.5",
+    }
+    return typed | changes
+
+
+def _once(answer: httpx.Response) -> str:
+    return answer.text.partition('name="once" value="')[2].partition('"')[0]
+
+
+def test_a_quote_states_the_same_figures_as_the_api(browse: Open, analyst: rows.Key, dataset: str) -> None:
+    browser = browse(analyst)
+    page = browser.post("/dashboard/price", data=_fields(dataset))
+    assert page.status_code == 200
+    command = re.search(r"-d &#39;(.*?)&#39;", page.text.replace("&#34;", '"'))
+    assert command is not None
+    quote = browser.post("/v1/quotes", json=json.loads(command[1]), headers=analyst.headers).json()
+    assert quote["affordable"]
+    assert f"<strong>{quote['more_like_this']} more jobs</strong> like this fit" in page.text
+    assert "It costs <strong>ε 0.5</strong>" in page.text
+    assert "<strong>1.7 : 1</strong>" in page.text
+    assert find_faults(page.text) == []
+    assert "LogisticRegression(features=[&#34;age&#34;, &#34;sex&#34;], target=&#34;income_gt_50k&#34;" in page.text
+
+
+def test_a_quote_changes_nothing(house: House, browse: Open, analyst: rows.Key, dataset: str) -> None:
+    browser = browse(analyst)
+    browser.post("/dashboard/price", data=_fields(dataset))
+    with house.database.read() as session:
+        assert house.ledger.budget(session, dataset).version == 1
+    assert house.queue.sent == []
+
+
+def test_a_submitted_form_makes_one_job(house: House, browse: Open, analyst: rows.Key, dataset: str) -> None:
+    browser = browse(analyst)
+    typed = _fields(dataset, purpose="Table 2 of Ana's study")
+    quoted = browser.post("/dashboard/price", data=typed)
+    fields = typed | {"once": _once(quoted)}
+    first, second = (browser.post("/dashboard/jobs", data=fields) for _ in range(2))
+    assert (first.status_code, second.status_code) == (303, 303)
+    assert first.headers["location"] == second.headers["location"]
+    assert len(house.queue.sent) == 1
+    commands = re.findall(r"<code>(curl .*?)</code>", html.unescape(quoted.text), re.DOTALL)
+    words = next(words for words in map(shlex.split, commands) if "-d" in words)
+    assert json.loads(words[words.index("-d") + 1])["purpose"] == "Table 2 of Ana's study"
+    page = browser.get(first.headers["location"]).text
+    assert "Job submitted" in page
+    assert "Table 2 of Ana&#39;s study" in page
+    assert "logistic regression of income_gt_50k on age, sex" in page
+    other = browser.post("/dashboard/jobs", data=fields | {"epsilon": "0.4"})
+    assert other.status_code == 409
+    assert len(house.queue.sent) == 1
+
+
+@pytest.mark.parametrize("once", ["", "short", "x" * 65])
+def test_a_form_without_its_key_is_refused(
+    house: House, browse: Open, analyst: rows.Key, dataset: str, once: str
+) -> None:
+    answer = browse(analyst).post("/dashboard/jobs", data=_fields(dataset, once=once))
+    assert answer.status_code == 422
+    assert house.queue.sent == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("epsilon", "0,5", "Write a number with a point"),
+        ("epsilon", "0", "Use a number greater than 0."),
+        ("epsilon", "1e3", "Write a number with a point"),
+        ("epsilon", "500", "Use a number of at most 20."),
+        ("size", "ten", "Write a whole number"),
+        ("size", "0", "Use a number of at least 1."),
+        ("prior_scale", "-1", "Write a number with a point"),
+        ("features", [], "Choose at least one feature."),
+        ("features", ["age", "income_gt_50k"], "The target cannot be a feature"),
+        ("target", "", "Name a declared column."),
+        ("target", "hours", "This model needs a target of type binary."),
+        ("family", HOSTILE, ""),
+    ],
+)
+def test_mistakes_are_named_at_their_field_and_input_is_kept(
+    browse: Open, analyst: rows.Key, dataset: str, field: str, value: Any, message: str
+) -> None:
+    page = browse(analyst).post("/dashboard/price", data=_fields(dataset, **{field: value}))
+    assert page.status_code == 422
+    assert "There is a problem" in page.text
+    assert f'href="#{field}"' in page.text
+    assert page.text.count(message.replace("'", "&#39;")) >= 2
+    assert 'aria-invalid="true"' in page.text
+    assert "<script" not in remove_scripts(page.text)[0]
+    assert "<title>Error: " in page.text
+    assert find_faults(page.text) == []
+    if isinstance(value, str) and field in {"epsilon", "size", "prior_scale"}:
+        assert f'name="{field}" value="{value}"' in page.text
+    for name in ("age", "sex"):
+        checked = f'value="{name}" checked' in page.text
+        assert checked == (field != "features" or name in value)
+
+
+def test_mistakes_are_listed_in_the_order_of_the_form(browse: Open, analyst: rows.Key, dataset: str) -> None:
+    typed = _fields(dataset, size="ten", epsilon="0,5", features=[], target="")
+    page = browse(analyst).post("/dashboard/price", data=typed).text
+    summary = page.partition("There is a problem")[2].partition("</ul>")[0]
+    assert re.findall(r'href="#([a-z_]+)">([^:]+):', summary) == [
+        ("features", "Features"),
+        ("epsilon", "Privacy cost ε"),
+        ("size", "Number of points"),
+    ]
+
+
+def test_a_job_beyond_the_budget_has_no_submit_button(browse: Open, analyst: rows.Key, dataset: str) -> None:
+    page = browse(analyst).post("/dashboard/price", data=_fields(dataset, epsilon="5")).text
+    assert "The budget does not cover this job" in page
+    assert "Submit this job" not in page
+
+
+def test_a_refused_submission_is_counted_and_explained(
+    house: House, browse: Open, analyst: rows.Key, auditor: rows.Key, dataset: str
+) -> None:
+    browser = browse(analyst)
+    answer = browser.post("/dashboard/jobs", data=_fields(dataset, epsilon="5", once="k" * 32))
+    assert answer.status_code == 409
+    assert "The budget does not cover this job." in answer.text
+    assert 'value="5"' in answer.text
+    with house.database.read() as session:
+        assert house.ledger.budget(session, dataset).jobs.refused == 1
+    (entry,) = [
+        each
+        for each in browser.get("/v1/audit-log", headers=auditor.headers).json()["items"]
+        if each["action"] == "POST /dashboard/jobs"
+    ]
+    assert (entry["code"], entry["target"], entry["actor"]) == ("budget_exceeded", dataset, analyst.id)
+    assert 'class="chart-refusal"' in browse(auditor).get(f"/dashboard/populations/{dataset}").text
+
+
+def test_a_quote_can_be_changed_without_typing_again(browse: Open, analyst: rows.Key, dataset: str) -> None:
+    page = browse(analyst).post("/dashboard/price", data=_fields(dataset, change="1", epsilon="0.25")).text
+    assert 'name="epsilon" value="0.25"' in page
+    assert 'value="age" checked' in page
+    assert "There is a problem" not in page
+
+
+def test_every_control_of_the_form_has_a_label(browse: Open, analyst: rows.Key, dataset: str) -> None:
+    page = browse(analyst).get("/dashboard/price", params={"dataset_id": dataset}).text
+    controls = re.findall(r'<(?:input|select)(?![^>]*type="hidden")[^>]* id="([^"]+)"', page)
+    assert len(controls) == 10
+    assert [name for name in controls if f'<label for="{name}">' not in page] == []
+
+
+def test_only_ready_datasets_can_be_chosen(house: House, browse: Open, owner: rows.Key, dataset: str) -> None:
+    with house.database.write() as tx:
+        rows.dataset(tx, owner.id, name="not-ready", sensitivity="public")
+    page = browse(owner).get("/dashboard/price").text
+    assert "census" in page
+    assert "not-ready" not in page
+
+
+def test_jobs_on_public_data_cost_nothing(house: House, browse: Open, owner: rows.Key) -> None:
+    dataset = house.ready_dataset(owner, sensitivity="public")
+    form = browse(owner).get("/dashboard/price", params={"dataset_id": dataset}).text
+    assert "On public data it is not charged." in form
+    page = browse(owner).post("/dashboard/price", data=_fields(dataset))
+    assert "The data is public, so the job costs nothing." in page.text
+
+
+@pytest.mark.parametrize("role", ["auditor", "admin"])
+def test_overseers_cannot_price(house: House, browse: Open, dataset: str, role: str) -> None:
+    with house.database.write() as tx:
+        key = rows.api_key(tx, role)
+    browser = browse(key)
+    assert browser.get("/dashboard/price").status_code == 403
+    assert browser.post("/dashboard/price", data=_fields(dataset)).status_code == 403
+    assert browser.post("/dashboard/jobs", data=_fields(dataset, once="k" * 32)).status_code == 403
+
+
+def test_forms_from_other_sites_submit_no_job(house: House, browse: Open, analyst: rows.Key, dataset: str) -> None:
+    fields = _fields(dataset, once="k" * 32)
+    answer = browse(analyst).post("/dashboard/jobs", data=fields, headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status_code == 403
+    assert house.queue.sent == []

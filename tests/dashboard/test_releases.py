@@ -1,0 +1,143 @@
+"""The pages of releases."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from fastapi import FastAPI
+
+from app.dashboard.certificates import describe_certificate
+from app.dashboard.pages.releases import Numbers, NumbersCache
+from app.releases.models import Release
+from tests.dashboard.browser import code_of, open_browser
+from tests.dashboard.conftest import Open
+from tests.dashboard.html_checks import find_faults
+from tests.factories import rows
+from tests.factories.worker import House
+
+
+def _publish(house: House, owner: rows.Key, **fields: Any) -> str:
+    job = house.job(house.ready_dataset(owner, **fields), owner)
+    house.run(job)
+    release = house.read(job).release_id
+    assert release is not None
+    return release
+
+
+def _grade(house: House, release: str, reliability: dict[str, Any] | None) -> None:
+    with house.database.write() as tx:
+        row = tx.get_one(Release, release)
+        body = {name: value for name, value in row.body.items() if name != "reliability"}
+        changed = body if reliability is None else {**body, "reliability": reliability}
+        tx.execute(sa.update(Release).where(Release.id == release).values(body=changed))
+
+
+def test_a_public_release_needs_no_session(house: House, pages: FastAPI, owner: rows.Key) -> None:
+    release = _publish(house, owner)
+    with open_browser(pages) as visitor:
+        page = visitor.get(f"/dashboard/releases/{release}")
+        assert page.status_code == 200
+        assert release in visitor.get("/dashboard/releases").text
+    for words in ("Certificate", "Protected is one row", "client.releases.download", "points as csv", "ed25519:"):
+        assert words in page.text
+    assert "/dashboard/populations/" not in page.text
+
+
+def test_a_private_release_is_hidden_from_visitors(house: House, pages: FastAPI, owner: rows.Key) -> None:
+    release = _publish(house, owner, releases_public=False)
+    with open_browser(pages) as visitor:
+        answer = visitor.get(f"/dashboard/releases/{release}")
+        assert (answer.status_code, code_of(answer)) == (404, "not_found")
+        assert release not in visitor.get("/dashboard/releases").text
+
+
+def test_a_calibrated_release_shows_both_intervals(house: House, browse: Open, owner: rows.Key) -> None:
+    release = _publish(house, owner)
+    _grade(house, release, {"grade": "calibrated", "reasons": []})
+    page = browse(owner).get(f"/dashboard/releases/{release}").text
+    assert find_faults(page) == []
+    for words in ("Noise-aware 95 %", "Plain 95 %", "Odds ratio", "sex=Male", 'class="interval"'):
+        assert words in page
+
+
+def test_intervals_that_do_not_hold_are_left_out(house: House, browse: Open, owner: rows.Key) -> None:
+    """W16: a release without calibrated intervals shows none."""
+    release, reason = _publish(house, owner), {"code": "hidden-rows", "words": "Noise could hide rows."}
+    _grade(house, release, {"grade": "centre-only", "reasons": [reason]})
+    page = browse(owner).get(f"/dashboard/releases/{release}").text
+    assert "Noise could hide rows." in page
+    assert "sex=Male" in page
+    for words in ("Plain 95 %", 'class="interval"', " to <", ", 95 %"):
+        assert words not in page.partition("<h2>Certificate")[0], words
+    _grade(house, release, {"grade": "not-usable", "reasons": [reason]})
+    page = browse(owner).get(f"/dashboard/releases/{release}").text
+    assert "this release is not usable" in page
+    assert "sex=Male" not in page.partition("<h2>Points")[0]
+
+
+def test_a_release_of_an_unknown_family_is_readable(house: House, browse: Open, owner: rows.Key) -> None:
+    release = _publish(house, owner)
+    with house.database.write() as tx:
+        row = tx.get_one(Release, release)
+        body = {
+            **row.body,
+            "model": {**row.body["model"], "family": "of-old"},
+            "reliability": {"grade": "calibrated", "reasons": []},
+        }
+        tx.execute(sa.update(Release).where(Release.id == release).values(body=body))
+    assert browse(owner).get(f"/dashboard/releases/{release}").status_code == 200
+
+
+def test_the_numbers_of_a_release_are_computed_once(
+    house: House, browse: Open, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, browser = _publish(house, owner), browse(owner)
+    first = browser.get(f"/dashboard/releases/{release}").text
+    monkeypatch.setattr("app.dashboard.pages.releases.read_points", None)
+    assert browser.get(f"/dashboard/releases/{release}").text == first
+
+
+def test_the_cache_forgets_the_oldest_release() -> None:
+    cache = NumbersCache(2)
+    empty = Numbers([], None, hides_points=True)
+    reads = list[str]()
+
+    def read(name: str) -> Numbers:
+        reads.append(name)
+        return empty
+
+    for name in ("a", "b", "a", "c", "a", "b"):
+        cache.find((name, ""), partial(read, name))
+    assert reads == ["a", "b", "c", "b"]
+
+
+def test_a_certificate_in_words_states_cost_and_limit() -> None:
+    statement = {
+        "unit": {"kind": "column", "column": "person"},
+        "slots": 5000,
+        "sampling_rate": 0.1,
+        "noise_multiplier": 2.5,
+        "iterations": 40,
+        "privacy": {"epsilon": 0.5, "delta": 1e-6},
+        "accountant": "rdp",
+        "account": {"limit": {"epsilon": 2.0, "delta": 1e-6}, "sequence": 7, "checkpoint": {"sequence": 3}},
+    }
+    words = " ".join(describe_certificate(statement))
+    for part in (
+        "all rows with one value of person",
+        "5,000 slots",
+        "probability 0.1",
+        "ε 0.5",
+        "1.7 : 1",
+        "ε 2",
+        "entry 7",
+    ):
+        assert part in words
+
+
+@pytest.mark.parametrize("statement", [{}, {"privacy": None}])
+def test_public_data_has_no_guarantee_in_words(statement: dict[str, Any]) -> None:
+    assert describe_certificate(statement) == [
+        "The data is public, so this release has no privacy cost and no guarantee."
+    ]

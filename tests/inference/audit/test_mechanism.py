@@ -1,0 +1,124 @@
+"""The audit of the mechanism: true claims hold, and each way to break one is found."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from app.inference.audit.mechanism import Cell, audit_cell, compute_share, draw_sample
+from app.inference.audit.subjects import Subject, list_subjects
+from app.inference.private_zone import mechanisms, queries
+from app.inference.private_zone.mechanisms import DiscreteGaussian
+from app.inference.private_zone.queries import blocks
+from app.privacy.audit.sequential import ALARM
+
+SUBJECTS = list_subjects()
+EVERY = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+LEAST = math.log(ALARM)
+CHANCE = 1e-9
+
+
+def test_every_kind_of_query_has_a_subject() -> None:
+    assert {type(subject.query) for subject in SUBJECTS} == set(queries._ALL)
+
+
+@EVERY
+@pytest.mark.parametrize("rows", [1, 3])
+def test_w5_a_canary_reaches_the_bound_and_does_not_exceed_it(subject: Subject, rows: int) -> None:
+    """W5: without statistics. The contribution would be far longer without clipping."""
+    assert 0.998 < compute_share(subject, rows) <= 1
+
+
+@EVERY
+def test_aligned_answers_have_the_claimed_law(subject: Subject) -> None:
+    """W4, W5, W7: with and without the canary, by Kolmogorov and Smirnov, and chi-square for the scale.
+
+    Fails by chance less than once in 10**8. Noise that is too small by the factor 0.7 is found, except once in 1,000.
+    """
+    sample = draw_sample(subject, Cell(2.0, 1.0, 400), 3)
+    standard = (sample.answers - sample.present) / 2.0
+    for present in (0.0, 1.0):
+        assert stats.kstest(standard[sample.present == present], "norm").pvalue > CHANCE
+    assert CHANCE < stats.chi2.cdf(float(np.sum(np.square(standard))), len(standard)) < 1 - CHANCE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", [Cell(1.0, 1.0, 60), Cell(1.0, 0.02, 60), Cell(5.0, 0.3, 20, (1,), 400)])
+def test_w12_the_claim_of_the_mechanism_holds(cell: Cell) -> None:
+    """W12: no test refutes the claim, and neither e-process does; fails by chance once in 10**8."""
+    found = audit_cell(cell)
+    assert found.law_evidence < -math.log(CHANCE), "W4, W5 or W7: the answers do not have the claimed law"
+    assert found.privacy_evidence < -math.log(CHANCE), "W12: the trade-off function does not hold"
+    assert found.holds(CHANCE), "W12: the attack exceeds the guarantee"
+    assert found.counts.present + found.counts.absent == cell.answers * len(cell.rows_per_unit) * len(SUBJECTS)
+
+
+@pytest.mark.slow
+def test_the_audit_shows_most_of_the_claimed_epsilon() -> None:
+    """Power: with 9,600 answers it shows more than 75 % of epsilon, and the bound from one point far less."""
+    found = audit_cell(Cell(1.0, 1.0, 300, (1, 3)))
+    assert 0.75 < found.share < 1.1
+    assert found.alone < 0.64 * found.epsilon
+    assert found.by_subject.keys() == {subject.name for subject in SUBJECTS}
+
+
+def _quieter(patch: pytest.MonkeyPatch) -> None:
+    original: Any = DiscreteGaussian._draw
+    patch.setattr(DiscreteGaussian, "_draw", lambda self, count, scale: original(self, count, 0.8 * scale))
+
+
+def _longer(patch: pytest.MonkeyPatch) -> None:
+    original = mechanisms.clip_to_grid
+    patch.setattr(blocks, "clip_to_grid", lambda values, there, clip: 1.5 * original(values, there, clip))
+
+
+def _rarely_unclipped(patch: pytest.MonkeyPatch) -> None:
+    original, calls = mechanisms.clip_to_grid, iter(range(10**9))
+    patch.setattr(
+        blocks,
+        "clip_to_grid",
+        lambda values, there, clip: (
+            np.rint(values * (mechanisms.GRID / clip)) if next(calls) % 50 == 49 else original(values, there, clip)
+        ),
+    )
+
+
+BROKEN: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "a fifth less noise": _quieter,
+    "contributions half as long again": _longer,
+    "one contribution in fifty not clipped": _rarely_unclipped,
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_audit_fails_for_a_broken_mechanism(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The auditor can fail: the same cell passes without the defect."""
+    subject = next(each for each in SUBJECTS if each.name == "mean_sum")
+    cell = Cell(1.0, 1.0, 700, (1,))
+    assert audit_cell(cell, [subject]).holds(CHANCE)
+    BROKEN[name](monkeypatch)
+    assert audit_cell(cell, [subject]).law_evidence > LEAST
+
+
+def test_the_audit_fails_for_a_higher_sampling_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W4: three times the priced rate."""
+    subject = next(each for each in SUBJECTS if each.name == "mean_sum")
+    cell = Cell(0.5, 0.1, 2500, (1,))
+    assert audit_cell(cell, [subject]).holds(CHANCE)
+    original: Any = Subject.make_plan
+    monkeypatch.setattr(Subject, "make_plan", lambda *args: original(args[0], args[1], 3 * args[2], args[3]))
+    found = audit_cell(cell, [subject])
+    assert found.law_evidence > LEAST
+    assert found.privacy_evidence > LEAST
+    assert not found.holds(1 / ALARM)
+
+
+def test_an_unclipped_canary_shows_in_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = next(each for each in SUBJECTS if each.name == "moment_sum")
+    _longer(monkeypatch)
+    assert compute_share(subject, 1) > 1.4
+    assert compute_share(replace(subject, clip=3.0), 1) < 1

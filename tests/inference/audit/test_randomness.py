@@ -1,0 +1,130 @@
+"""Randomness of noise and subsamples: laws with stated power, and no reuse."""
+
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from app.inference.audit.mechanism import Cell, draw_sample
+from app.inference.audit.one_run import ask_about_canaries
+from app.inference.audit.subjects import list_subjects
+from app.inference.core.model import Array64
+from app.inference.private_zone.mechanisms import GRID, DiscreteGaussian
+from app.inference.private_zone.rng import make_sampling_generator
+from app.inference.private_zone.sampling import Subsamples
+from app.privacy.audit.laws import AnswerLaw
+
+CHANCE = 1e-9
+SCALE = 3.0 * GRID
+
+
+def _draw(count: int) -> Array64:
+    return DiscreteGaussian().perturb(np.zeros(count, dtype=np.int64), SCALE) / SCALE
+
+
+def _test_scale(noise: Array64) -> float:
+    """Two-sided p-value of the variance by chi-square."""
+    below = float(stats.chi2.cdf(float(np.sum(np.square(noise))), len(noise)))
+    return 2 * min(below, 1 - below)
+
+
+@pytest.mark.slow
+def test_w7_noise_has_its_law_to_one_percent_of_its_scale() -> None:
+    """W7: 400,000 draws. The same draws times 1.01 are rejected at 10**-6, except once in 100,000 runs.
+
+    The statistic of scaled draws lies nine standard deviations from its mean, and the test rejects from 4.9 on.
+    """
+    noise = _draw(400_000)
+    assert _test_scale(noise) > CHANCE
+    assert _test_scale(1.01 * noise) < 1e-6
+    assert _test_scale(noise / 1.01) < 1e-6
+    assert stats.kstest(noise, "norm").pvalue > CHANCE
+    assert stats.kstest(1.03 * noise, "norm").pvalue < 1e-6
+    edges = stats.norm.ppf(np.linspace(0, 1, 65)[1:-1])
+    counts = np.bincount(np.searchsorted(edges, noise), minlength=64)
+    assert stats.chisquare(counts).pvalue > CHANCE
+    pairs = np.corrcoef(noise[:-1], noise[1:])[0, 1] * np.sqrt(len(noise))
+    assert abs(pairs) < stats.norm.isf(CHANCE / 2)
+
+
+def test_w7_no_noise_is_used_twice() -> None:
+    """W7: one source, one scale; a value repeats by chance less than once in 30 million draws."""
+    source, sums = DiscreteGaussian(), np.zeros(50, dtype=np.int64)
+    drawn = np.concatenate([source.perturb(sums, 2.0**20 * GRID) for _ in range(40)])
+    assert len(np.unique(drawn)) == len(drawn)
+
+
+def test_w7_threads_do_not_share_noise() -> None:
+    """W7: four threads draw from one source at once."""
+    source, sums = DiscreteGaussian(), np.zeros(50, dtype=np.int64)
+    with ThreadPoolExecutor(4) as pool:
+        drawn = np.concatenate(list(pool.map(lambda _: source.perturb(sums, 2.0**20 * GRID), range(40))))
+    assert len(np.unique(drawn)) == len(drawn)
+
+
+def _send_draws(pipe: Connection, source: DiscreteGaussian) -> None:
+    noise = source.perturb(np.zeros(50, dtype=np.int64), 2.0**20 * GRID)
+    pipe.send((noise.tolist(), make_sampling_generator().integers(0, 2**62, 50).tolist()))
+
+
+def test_w7_forked_processes_do_not_share_randomness() -> None:
+    """W7: two children of a process that drew before, and the process itself, draw different numbers."""
+    source, context = DiscreteGaussian(), multiprocessing.get_context("fork")
+    source.perturb(np.zeros(50, dtype=np.int64), 2.0**20 * GRID)
+    found: list[tuple[list[int], list[int]]] = []
+    for _ in range(2):
+        here, there = context.Pipe(duplex=False)
+        child = context.Process(target=_send_draws, args=(there, source))
+        child.start()
+        found.append(here.recv())
+        child.join()
+    own = source.perturb(np.zeros(50, dtype=np.int64), 2.0**20 * GRID).tolist()
+    noises = [*found[0][0], *found[1][0], *own]
+    samples = [*found[0][1], *found[1][1], *make_sampling_generator().integers(0, 2**62, 50).tolist()]
+    assert len(set(noises)) == len(noises)
+    assert len(set(samples)) == len(samples)
+
+
+def test_w7_a_repeated_attempt_has_fresh_noise() -> None:
+    """W7: the same plan on the same table, as after the loss of a worker."""
+    subject = next(each for each in list_subjects() if each.name == "mean_sum")
+    first, second = (draw_sample(subject, Cell(1.0, 1.0, 100), 1).answers for _ in range(2))
+    assert len(np.unique(np.concatenate([first, second]))) == 200
+
+
+def test_w4_inclusion_does_not_depend_on_the_subsample_before() -> None:
+    """W4: at a noise at which inclusion is visible; 40 canaries, 399 pairs of consecutive queries."""
+    included = ask_about_canaries(AnswerLaw(0.05, 0.3), np.ones(40), 400) > 0.5
+    assert CHANCE < stats.binom.cdf(included.sum(), included.size, 0.3) < 1 - CHANCE
+    both = int((included[1:] & included[:-1]).sum())
+    spread = np.sqrt(included[1:].size * 0.09 * 0.91 * 2)  # neighbouring pairs share a query
+    assert abs(both - 0.09 * included[1:].size) < stats.norm.isf(CHANCE) * spread
+
+
+@pytest.mark.parametrize("rates", [[(0.01, 20)], [(0.5, 20)]])
+def test_w4_each_query_has_a_fresh_subsample(rates: list[tuple[float, int]]) -> None:
+    """W4: subsamples that are stored, and subsamples that are drawn when they are needed."""
+    samples, found = Subsamples(make_sampling_generator(), 2000, rates), set()
+    for _ in range(20):
+        positions = samples.next()
+        assert positions is not None
+        found.add(tuple(samples.union[positions].tolist()))
+    assert len(found) == 20
+
+
+@pytest.mark.parametrize("rates", [[(0.02, 3000)], [(0.3, 500)]])
+def test_w4_pairs_of_slots_are_included_independently(rates: list[tuple[float, int]]) -> None:
+    """W4: how often two slots are in one subsample is binomial, for every pair of 30 slots (Bonferroni)."""
+    (rate, count) = rates[0]
+    samples, included = Subsamples(make_sampling_generator(), 30, rates), np.zeros((count, 30))
+    for run in range(count):
+        positions = samples.next()
+        assert positions is not None
+        included[run, samples.union[positions]] = 1
+    together = (included.T @ included)[np.triu_indices(30, 1)]
+    tails = np.minimum(stats.binom.cdf(together, count, rate**2), stats.binom.sf(together - 1, count, rate**2))
+    assert float(tails.min()) * 2 * len(together) > CHANCE
+    assert CHANCE < stats.binom.cdf(included.sum(), included.size, rate) < 1 - CHANCE

@@ -1,0 +1,64 @@
+"""The report: every section holds, and a broken rule or mechanism is reported."""
+
+from collections.abc import Callable
+
+import pytest
+
+from app.inference.audit import report
+from app.inference.audit.report import CHANCE, SECTIONS, Size, choose_size
+from app.inference.audit.subjects import list_subjects
+from app.inference.private_zone import mechanisms
+from app.inference.private_zone.mechanisms import DiscreteGaussian
+from app.inference.private_zone.queries import blocks
+from app.privacy.filter import Filter, design
+
+TINY = Size(3, 10_000, 10_000, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("section", SECTIONS)
+def test_w12_every_claim_of_the_report_holds(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W12: fails by chance less than once in 10**7."""
+    monkeypatch.setattr(report, "CHANCE", 1e-9)
+    monkeypatch.setattr(report, "_MOST_EVIDENCE", 20.0)
+    records = list(SECTIONS[section](TINY))
+    assert records
+    assert [record for record in records if not record["holds"]] == []
+
+
+def test_the_number_of_claims_is_below_the_stated_one() -> None:
+    """Cells are refuted in three ways at most, methods and runs in two."""
+    assert round(1e-3 / CHANCE) >= 7 * 3 + 7 * 2 + 3 * 2 + 2 * 2
+
+
+def test_too_little_noise_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W7: with half of the noise, cells at rate 1 are refuted."""
+    original: Callable[..., object] = DiscreteGaussian._draw
+    monkeypatch.setattr(DiscreteGaussian, "_draw", lambda self, count, scale: original(self, count, scale / 2))
+    records = list(SECTIONS["canaries"](TINY))
+    assert not any(record["holds"] for record in records if record["rate"] == 1)
+
+
+def test_a_contribution_beyond_its_bound_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W5: two hundredths beyond the bound."""
+    original = mechanisms.clip_to_grid
+    monkeypatch.setattr(blocks, "clip_to_grid", lambda *args: 1.02 * original(*args))
+    assert any(not record["holds"] for record in SECTIONS["contributions"](TINY))
+
+
+def test_a_filter_of_three_deltas_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W9: three orders that each use the whole delta."""
+
+    def careless(epsilon: float, delta: float) -> Filter:
+        chosen = design(epsilon, delta)
+        return Filter(epsilon, 3 * delta, chosen.orders, chosen.weights)
+
+    monkeypatch.setattr(report, "design", careless)
+    assert any(not record["holds"] for record in SECTIONS["filter"](TINY))
+
+
+def test_sizes_follow_the_number_of_answers() -> None:
+    assert choose_size(None) == report.QUICK
+    total = 10_000 * 2 * len(list_subjects())
+    found = choose_size(total)
+    assert (found.answers, found.canary_answers, found.runs) == (10_000, total, total // 10_000)

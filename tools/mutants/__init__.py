@@ -1,0 +1,1 @@
+"""Mutants: small breaks of a promise, and the tests or audits that must catch them."""

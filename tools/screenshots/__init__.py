@@ -1,0 +1,1 @@
+"""Images of the dashboard's pages for the documents: ``make screenshots``."""
