@@ -51,7 +51,7 @@ format: $(INSTALLED) ## Rewrite the code in the house style
 # Tests would wait for the disk, so their folders are in memory if it has enough space (gibibytes).
 ROOM := $(shell df --output=avail --block-size=1G /dev/shm 2> /dev/null | tail -n 1)
 ifeq ($(shell [ "$(ROOM)" -ge 8 ] 2> /dev/null && echo yes),yes)
-check test test-services on-services coverage: export TMPDIR := /dev/shm
+check test test-long test-services on-services coverage: export TMPDIR := /dev/shm
 endif
 
 # Tests that compute share the cores. Tests of processes mostly wait; files are sorted so that long ones start first, and
@@ -61,7 +61,7 @@ WAITING := $(BIN)/pytest -n $(WAITING_WORKERS) --dist loadfile --no-loadscope-re
 	$(shell grep -rlF mark.process tests --include='test_*.py' | sort -r)
 
 check: lint ## Lint, and the fast tests: no database, no process, nothing slow
-	$(COMPUTING) -m "not (backend or sqlite or services or process or slow)"
+	$(COMPUTING) -m "not (backend or sqlite or services or process or slow or long)"
 
 # Otherwise the data of the previous run would count, too.
 MEASURED := $(BIN)/coverage erase && $(COMPUTING) -p tests.branches
@@ -71,10 +71,13 @@ $(BIN)/coverage json -q -o coverage.json
 $(BIN)/python tools/check_coverage.py coverage.json
 endef
 
-test: $(INSTALLED) ## Every test that needs no server, on SQLite and local files; checks branch coverage as `make coverage` does
-	$(MEASURED) -m "not (services or process)"
+test: $(INSTALLED) ## Tests that need no server, on SQLite and local files; checks branch coverage as `make coverage` does
+	$(MEASURED) -m "not (services or process or long)"
 	$(CHECK_BRANCHES)
 	$(WAITING) -m "process and not services"
+
+test-long: $(INSTALLED) ## Sweeps over many methods, models and tables, which need no server either
+	$(COMPUTING) -m "long and not (services or process)"
 
 test-services: $(INSTALLED) ## Tests that depend on servers, on PostgreSQL, Redis and an S3 server, which it starts itself
 	$(BIN)/python -m tests.services $(MAKE) --no-print-directory on-services
@@ -84,7 +87,7 @@ on-services: # by the target above
 	$(WAITING) -m "(backend or services) and process"
 
 coverage: $(INSTALLED) ## Only the tests by which `make test` measures branches; at least 95 % in each privacy package
-	$(MEASURED) -m "not (services or process or slow or hypothesis)" tests/privacy_core tests/ledger tests/enclave
+	$(MEASURED) -m "not (services or process or slow or long or hypothesis)" tests/privacy_core tests/ledger tests/enclave
 	$(CHECK_BRANCHES)
 
 contract: $(INSTALLED) ## Every operation of the OpenAPI document against the application, with EXAMPLES=200 calls for each role

@@ -15,7 +15,7 @@ import pytest
 from workers.enclave import ingest_parent
 
 FOLDERS = frozenset(Path(__file__).parent / name for name in ("privacy_core", "ledger", "enclave"))
-UNMEASURED = frozenset({"slow", "hypothesis"})
+UNMEASURED = frozenset({"slow", "long", "hypothesis"})
 PARSING = frozenset({"test_ingest_parent.py", "test_grouping.py"})
 """Parsing processes are traced in these tests only, because each one loads the tracer."""
 

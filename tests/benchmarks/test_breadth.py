@@ -57,7 +57,7 @@ def test_figures_are_medians_over_runs_with_different_seeds(monkeypatch: pytest.
     assert one != other
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_table_has_a_line_for_each_epsilon_with_a_target(tmp_path: Path) -> None:
     small = next(seed for seed in range(50) if draw_mixture(seed)[1].x.shape == (5_000, 6))
     results = list(measure_table(small, 1))

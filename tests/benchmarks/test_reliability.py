@@ -101,6 +101,7 @@ def test_releases_have_one_seed_for_all_engines() -> None:
     assert len({derive_seed(*each) for each in ((1, 2, 0.2), (1, 2, 1.0), (1, 3, 0.2), (2, 2, 0.2))}) == 4
 
 
+@pytest.mark.long
 def test_a_table_is_measured_at_each_epsilon_by_each_engine() -> None:
     engines = (
         ENGINE,

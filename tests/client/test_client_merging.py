@@ -85,7 +85,7 @@ def test_a_normal_model_agrees_with_the_combination() -> None:
     np.testing.assert_allclose(found.covariance, expected.covariance, rtol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("independent", [True, False])
 def test_stated_noise_is_the_covariance_of_the_error(independent: bool) -> None:
     """4,000 merges with errors drawn from the stated noises; six standard errors.

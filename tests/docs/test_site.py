@@ -22,7 +22,7 @@ def files() -> dict[str, bytes]:
     return dict(make_files())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_site_builds_without_warnings(tmp_path: Path) -> None:
     """Every link between pages and every type in the reference resolves. ``make docs`` makes the pages."""
     source = tmp_path / "source"

@@ -68,7 +68,7 @@ def match_grammar(cell: str) -> float | None:
     return value if np.isfinite(value) else None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("alphabet", "longest"), [("05.+-eE", 5), ("1.+exXpPfFdDlLnNaAiIt_, '#\0٣½", 3)])
 def test_short_cells_are_numbers_by_the_grammar(alphabet: str, longest: int) -> None:
     """Every short text is converted alone and among others.

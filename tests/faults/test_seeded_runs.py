@@ -14,6 +14,7 @@ from tests.faults.seeded import BATCH, run_batch
 RUNS = 100 if stack.on_services() else 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("begin", range(0, RUNS, BATCH))
 def test_ledger_is_right_and_every_job_ends_after_random_faults(begin: int, database: Database, tmp_path: Path) -> None:
     run_batch(range(begin, begin + BATCH), database, tmp_path)

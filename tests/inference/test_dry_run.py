@@ -94,6 +94,7 @@ def test_degenerate_design_passes_the_dry_run(method_id: str, family: str, unit:
     dry_run.carry_out(*_planned(method_id, family, unit, DESIGNS[design]), to_the_end=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize(("method_id", "family"), [pair for pair in PAIRS if pair[1] not in NO_INTERCEPT])
 def test_design_without_columns_runs_to_its_end(method_id: str, family: str, unit: str) -> None:

@@ -46,6 +46,7 @@ def estimate(declared: DeclaredFacts, noise: float = 10.0, **model: Any) -> Arra
     return np.array(list(found.noise.values()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model",
     [
@@ -76,6 +77,7 @@ def test_every_family_has_a_finite_estimate(model: dict[str, Any]) -> None:
     assert all(each >= 1 for each in found.widening.values())
 
 
+@pytest.mark.long
 def test_more_noise_and_fewer_slots_widen_intervals() -> None:
     near, noisier, fewer = average(facts()), average(facts(), noise=40.0), average(facts(slots=5_000))
     assert noisier > 2 * near

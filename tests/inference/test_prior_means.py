@@ -67,6 +67,7 @@ def _measure(spec: ModelSpec, points: Pseudocoreset) -> tuple[float, float]:
     return compute_divergence(found, exact), compute_divergence(posterior(centred, *rows), exact)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("method_id", "spec"),
     [(method, spec) for method in PRIVATE for spec in SPECS if method != "dp-psvi" or spec.noise_covariance is None],
@@ -85,6 +86,7 @@ def test_private_methods_find_the_posterior_under_the_mean(method_id: str, spec:
     assert found < (0.5 if method_id == "dp-psvi" else 0.2) * ignored
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "method_id", [each for each in PUBLIC_METHODS if each not in {"uniform", "frank-wolfe", "beta-cores"}]
 )
@@ -155,6 +157,7 @@ def _list_multipliers(plan: MechanismPlan) -> Iterator[float]:
         yield from [getattr(event, "event", event).noise_multiplier] * count
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mean", [0.8, -100.0, 100.0])
 @pytest.mark.parametrize("method_id", PRIVATE)
 def test_sensitivities_do_not_depend_on_the_mean(method_id: str, mean: float) -> None:

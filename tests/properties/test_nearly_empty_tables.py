@@ -64,7 +64,7 @@ def _without_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surrogate_release, "fit_points", _report_perfect_fit)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("_without_fit")
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("model", MODELS, ids=str)

@@ -92,7 +92,7 @@ def _check_case(case: Case, points: Pseudocoreset, size: int) -> None:
     _check(points, size, case.problem.model.dimension)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=8, deadline=None)
 @given(
     cases(),
@@ -137,6 +137,7 @@ def _answer(plan: MechanismPlan, case: Case, answers: str, seed: int = 0) -> Pse
         return run_points(plan, case.facts, oracle, np.random.default_rng(seed), lambda _: None)
 
 
+@pytest.mark.long
 @EVERY_FAMILY
 @pytest.mark.parametrize("answers", ANSWERS)
 def test_w14_any_answers_give_points(family: str, answers: str) -> None:
@@ -147,7 +148,7 @@ def test_w14_any_answers_give_points(family: str, answers: str) -> None:
     _check_case(case, _answer(plan, case, answers), 5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=12, deadline=None)
 @given(cases(), st.sampled_from(NOISES), st.sampled_from([1, 2, 9]), st.sampled_from(sorted(ANSWERS)))
 def test_w14_any_answers_for_any_plan_give_points(case: Case, sigma: float, size: int, answers: str) -> None:
@@ -233,6 +234,7 @@ def _release_declared(plan: MechanismPlan, declared: DeclaredFacts, table: Table
     _check(points, plan.size, model.dimension)
 
 
+@pytest.mark.long
 @EVERY_FAMILY
 def test_w14_answers_that_alternate_give_points(family: str) -> None:
     case = Case(family, features=2, slots=300, rows=300)

@@ -25,7 +25,7 @@ from support.surrogate_tables import Drawn, fit_posterior
 from support.table import Table
 from tests.inference.core.designs.features import LAYERS, draw_table, make_facts
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 METHOD: Final = "dp-psvi-surrogate"
 TABLES: Final = 24

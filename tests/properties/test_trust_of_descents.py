@@ -61,7 +61,7 @@ def _check_trust(name: str, case: Case, sigma: float, iterations: int = 300) -> 
     return trusted
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "family"),
     [("dp-psvi", family) for family in FAMILIES]

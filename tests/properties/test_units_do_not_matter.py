@@ -76,7 +76,7 @@ def _measure_divergence(
     return compute_divergence(*results)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 def test_release_of_shifted_targets_is_that_of_coordinates(name: str, bounds: tuple[float, float]) -> None:
@@ -91,6 +91,7 @@ def test_release_of_shifted_features_is_that_of_coordinates(name: str, bounds: t
     assert _measure_divergence(name, "gaussian-mean", *bounds) < NEARLY
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None)
 @given(
     center=st.floats(-1e12, 1e12),

@@ -190,7 +190,7 @@ def test_pairs_have_every_private_method_and_every_model() -> None:
     assert set(families) == TARGETS.keys() == {family.name for family in registry.list_families()} - elsewhere
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("method", "family"), PAIRS)
 def test_run_on_hostile_rows_looks_like_one_on_ordinary_rows(laboratory: Laboratory, method: str, family: str) -> None:
     """W14: outcome, codes, progress, memory and processor time, of which the least of several runs is compared."""

@@ -136,6 +136,7 @@ def test_find_differences_returns_constant_statements_that_differ() -> None:
     assert find_differences(first, first) == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("method", "family"), JOBS, ids=map("-".join, JOBS))
 def test_outputs_of_a_run_do_not_reveal_its_content(laboratory: Laboratory, method: str, family: str) -> None:
     """W3: for neighbouring contents, and for contents with different numbers of units."""

@@ -91,7 +91,7 @@ def expire(house: House, content_id: str) -> None:
         tx.get_one(Content, content_id).lease_until = now() - timedelta(days=1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("order", ["forwards", "backwards", "shuffled"])
 def test_ten_blocks_count_each_person_once_in_any_order(
     house: House, api: httpx.Client, owner: rows.Key, order: str

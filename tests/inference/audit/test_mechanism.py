@@ -57,7 +57,7 @@ def test_w12_the_claim_of_the_mechanism_holds(cell: Cell) -> None:
     assert found.counts.present + found.counts.absent == cell.answers * len(cell.rows_per_unit) * len(SUBJECTS)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_audit_shows_most_of_the_claimed_epsilon() -> None:
     """Power: with 9,600 answers it shows more than 75 % of epsilon, and the bound from one point far less."""
     found = audit_cell(Cell(1.0, 1.0, 300, (1, 3)))

@@ -15,7 +15,7 @@ from app.privacy.filter import Filter, design
 TINY = Size(3, 10_000, 10_000, 2)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("section", SECTIONS)
 def test_w12_every_claim_of_the_report_holds(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """W12: fails by chance less than once in 10**7."""

@@ -59,7 +59,7 @@ def test_positives_of_many_canaries_stay_below_the_claim() -> None:
     assert evidence < -np.log(CHANCE)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS)
 def test_whole_runs_are_gaussian_with_at_most_the_claimed_mean(method: str) -> None:
     """W4, W12: all answers of a run, with the canary and without; fails by chance about once in 10**9."""

@@ -307,7 +307,7 @@ class TestRelease:
         plan = _plan(SPECS[0], DECLARED, noise_multiplier=2e4)
         assert not _run(plan, DECLARED, population(), RoundedNoise(3)).diagnostics["trusted"]
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize("scale", [0.0, 1e6, 1e30])
     def test_the_release_is_finite_for_any_answers(self, scale: float) -> None:
         """W14: for any answers, every model has a finite posterior."""

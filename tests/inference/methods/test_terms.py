@@ -111,7 +111,7 @@ def test_a_private_method_learns_terms_without_noise(method: str) -> None:
     assert _measure(problem, points) < (0.1 if method == "dp-psvi-surrogate" else 0.5 * prior)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("method", PUBLIC)
 def test_a_public_method_takes_terms(method: str) -> None:
     parameters = {"iterations": 30} if "psvi" in method or method == "sparse-vi" else {}
@@ -129,7 +129,7 @@ def test_a_public_method_takes_terms(method: str) -> None:
         }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["dp-psvi-surrogate", "dp-psvi", "psvi"])
 def test_points_stay_within_the_bounds_of_terms(method: str) -> None:
     """Polynomials and products have other ranges than columns; the columns of a spline are shares."""

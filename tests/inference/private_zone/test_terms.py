@@ -119,6 +119,7 @@ def test_one_unit_moves_a_sum_by_at_most_the_grids_radius(spec: ModelSpec, each:
     assert moved > 0  # the bound is nearly reached
 
 
+@pytest.mark.long
 @EVERY
 @pytest.mark.parametrize("each", [1, 3])
 def test_read_ahead_held_and_streamed_rows_give_the_same_integers(

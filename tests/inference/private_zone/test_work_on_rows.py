@@ -112,6 +112,7 @@ def _table(share: float, each: int) -> Table:
     return Table(columns, each)
 
 
+@pytest.mark.long
 @EVERY
 @pytest.mark.parametrize("each", [1, EACH])
 def test_steps_and_shapes_do_not_depend_on_presence(problem: Problems, each: int) -> None:
