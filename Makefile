@@ -74,10 +74,11 @@ endef
 test: $(INSTALLED) ## Tests that need no server, on SQLite and local files; checks branch coverage as `make coverage` does
 	$(MEASURED) -m "not (services or process or long)"
 	$(CHECK_BRANCHES)
-	$(WAITING) -m "process and not services"
+	$(WAITING) -m "process and not (services or long)"
 
 test-long: $(INSTALLED) ## Sweeps over many methods, models and tables, which need no server either
 	$(COMPUTING) -m "long and not (services or process)"
+	$(WAITING) -m "long and process and not services"
 
 test-services: $(INSTALLED) ## Tests that depend on servers, on PostgreSQL, Redis and an S3 server, which it starts itself
 	$(BIN)/python -m tests.services $(MAKE) --no-print-directory on-services

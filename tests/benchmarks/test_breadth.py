@@ -45,7 +45,7 @@ def test_the_page_counts_medians_within_the_target() -> None:
     assert len([line for line in render_page([FAR] * 40, {}).splitlines() if "5,000 x 6" in line]) == 15
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_figures_are_medians_over_runs_with_different_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = {0: (7.0, 1.0, True), 1: (5.0, 9.0, False), 2: (50.0, 2.0, True)}
     monkeypatch.setattr(breadth, "measure_run", lambda _case, _epsilon, _table, number: runs[number])

@@ -33,7 +33,7 @@ def test_the_bound_equals_the_proposition_by_the_library() -> None:
     np.testing.assert_allclose(compute_subset_lower_bound(20, 3, 10, 0.5), exact, rtol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_subsets_of_small_tables_respect_the_bound() -> None:
     """The best pair of ten rows beats the bound in few tables.
 

@@ -1,8 +1,11 @@
 """The page about the noise of merged releases."""
 
+import pytest
+
 from benchmarks.merged_noise import Run, deal, draw_tables, measure, render_page
 
 
+@pytest.mark.long
 def test_parts_share_all_rows_and_statements_are_compared() -> None:
     name, bound, draw = next(draw_tables())
     rows = draw()

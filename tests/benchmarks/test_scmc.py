@@ -1,6 +1,7 @@
 """The page about a coreset of a stream."""
 
 import numpy as np
+import pytest
 
 from benchmarks.scmc import FULL, list_memories, make_cases, measure, render_page, summarise
 
@@ -15,6 +16,7 @@ def test_the_page_compares_every_memory_with_all_rows() -> None:
     assert all(np.isfinite([run.kl, run.points_kl]).all() and run.evaluations > 0 for run in runs)
 
 
+@pytest.mark.long
 def test_medians_are_over_seeds_of_one_memory_and_size() -> None:
     cases = [(seed, next(make_cases(seed, 60))) for seed in (0, 1, 2)]
     runs = [run for seed, case in cases for run in measure(case, seed, (10,), particles=60)]

@@ -15,7 +15,7 @@ from corevault import Schema, WrongType, binary, integer, real
 from tests.client.sources import ROWS, SCHEMA, make_sources, upload
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_large_file_is_checked_in_bounded_memory(kind: str, tmp_path: Path) -> None:
     numbers = [str(n % 90) for n in range(400_000)]

@@ -225,6 +225,7 @@ class TestPublicMethods:
         assert points.reliability is not None
         assert points.reliability.is_calibrated is (points.diagnostics["fit_kl"] <= 1)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("rows", [0, 3, 50])
     def test_release_has_the_requested_size(self, method_id: str, rows: int) -> None:
         declared = facts(60, sensitivity="public")
@@ -243,6 +244,7 @@ class TestPublicMethods:
                 find_method(method_id).plan(request, facts(60, sensitivity="public"))
             assert caught.value.faults[0].pointer == f"/parameters/{name}"
 
+    @pytest.mark.long
     def test_units_of_several_rows_count_row_by_row(self, method_id: str) -> None:
         """60 rows of 20 people give the same release as rows of 60 people."""
         alone, shared = (

@@ -23,7 +23,7 @@ from corevault import Client, LogisticRegression, Schema, UntrustedRelease, bina
 from tests.docs.blocks import ROOT, Block, read_blocks
 from tests.e2e.house import SCRIPTS, House
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.long]
 LOCAL, REMOTE = "http://127.0.0.1:8000", "https://corevault.example"
 SERVER = "corevaultd up"
 """The command that the fixture has run already."""

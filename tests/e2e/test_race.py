@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.house import House, job_body, ready_dataset, table, wait_for_job
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.long]
 
 CLIENTS, RACES = 24, 10
 

@@ -27,7 +27,7 @@ from tests.faults.process import Forked
 from tests.faults.test_killed_worker import children, start_worker, table, until
 from workers.split_queries.mailbox import _parse_header, _part_name, _read, _task_name
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.long]
 
 SLOTS = 400_000
 STEPS = 40

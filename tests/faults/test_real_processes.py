@@ -38,6 +38,7 @@ def test_orders_are_all_points_with_all_actions() -> None:
     assert sorted(orders) == sorted([*product(API_POINTS, ["kill"]), *product(RUN_POINTS, ACTIONS)])
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_ledger_is_right_after_processes_are_killed_or_frozen(real: Real) -> None:
     """W10: every job ends with one charge and at most one release."""

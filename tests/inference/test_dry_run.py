@@ -88,6 +88,7 @@ def test_the_grid_holds_every_private_method_and_family() -> None:
     assert set(TARGETS) | own_columns == {each.name for each in list_families()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("method_id", "family", "unit", "design"), CASES)
 def test_degenerate_design_passes_the_dry_run(method_id: str, family: str, unit: str, design: str) -> None:
     """W15: the designs are valid, so they are carried out."""

@@ -26,6 +26,7 @@ def _run(spec: ModelSpec, **parameters: bool) -> Pseudocoreset:
     return run_points(plan, DECLARED, asked, monte_carlo, lambda _: None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
 def test_the_released_posterior_is_close_to_the_tables(spec: ModelSpec) -> None:
     """Without noise, the divergence is a small share of the prior's."""

@@ -23,6 +23,7 @@ def site() -> Iterator[tuple[House, rows.Key]]:
         yield made
 
 
+@pytest.mark.long
 @pytest.mark.timeout(0)
 @given(case=cases())
 @settings(

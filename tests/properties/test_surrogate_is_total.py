@@ -156,6 +156,7 @@ def test_w14_any_answers_for_any_plan_give_points(case: Case, sigma: float, size
     _check_case(case, _answer(case.plan(sigma, size), case, answers, case.seed), size)
 
 
+@pytest.mark.long
 @EVERY_FAMILY
 @pytest.mark.parametrize("sigma", [1.0, 100.0])
 @pytest.mark.parametrize(("rows", "slots"), [(1, 1), (0, 500)])
@@ -211,6 +212,7 @@ def _declared_table(columns: tuple[Column, ...], rows: int, each: int) -> Table:
     return Table(found, each)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("each", [1, 3])
 @pytest.mark.parametrize("family", TARGETS)
 def test_columns_of_one_value_give_a_release(family: str, each: int) -> None:

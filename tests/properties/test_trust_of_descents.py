@@ -141,7 +141,7 @@ def test_unfinished_climb_states_its_distance_and_the_last_step_covers_it(
     assert kl < 2 * points.diagnostics["noise_kl"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_last_step_that_is_noise_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """After convergence the last step does not increase the divergence.
 

@@ -84,7 +84,7 @@ def test_release_of_shifted_targets_is_that_of_coordinates(name: str, bounds: tu
     assert _measure_divergence(name, "linear-regression", *bounds, noise_scale=0.1) < NEARLY
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 def test_release_of_shifted_features_is_that_of_coordinates(name: str, bounds: tuple[float, float]) -> None:

@@ -102,6 +102,7 @@ def _check_down(call: str) -> None:
         check(store_at(taken.getsockname()[1]), call)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("single_attempts")
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(("status", "code"), [(403, "AccessDenied"), (507, "InsufficientStorage"), (400, "Nonsense")])

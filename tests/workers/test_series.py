@@ -201,6 +201,7 @@ def test_superseded_contents_keep_their_registers(house: House, api: httpx.Clien
     assert set(list_people(house, content)) == {3}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", ["before the child", "after the child", "before the commit"])
 def test_a_crash_at_any_step_registers_nobody_twice_or_never(
     house: House, api: httpx.Client, owner: rows.Key, monkeypatch: pytest.MonkeyPatch, step: str

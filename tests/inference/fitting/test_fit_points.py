@@ -102,7 +102,7 @@ def test_any_number_of_points_is_as_close_as_the_prior(family: str, noise_scale:
     assert plain_divergence(givens, found.u, found.y, found.weight) == pytest.approx(found.kl, rel=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("degrees", [1.0, 2.0, 4.0, 30.0, 100.0])
 @pytest.mark.parametrize("rows", [100, 3000])
 def test_unknown_scales_are_close_at_one_point_more_than_parameters(degrees: float, rows: int) -> None:

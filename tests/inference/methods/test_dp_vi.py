@@ -212,6 +212,7 @@ class TestLaplaceStep:
 class TestEveryModel:
     """Runs on a table that follows the model."""
 
+    @pytest.mark.long
     def test_the_posterior_is_close_to_the_full_posterior(self, spec: ModelSpec) -> None:
         """Without noise, posterior and points have few nats to the full posterior."""
         plan = _plan(spec, DECLARED, mechanism=Mechanism(0.05, 1.0, 500))
@@ -226,7 +227,7 @@ class TestEveryModel:
         assert compute_divergence(points, exact) < 1.5
         assert found.diagnostics["trusted"]
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_the_error_has_the_stated_order(self, spec: ModelSpec) -> None:
         """At an epsilon of 1, the error has the order of the stated nats."""
         plan = _plan(spec, DECLARED, noise_multiplier=SIGMA)
@@ -258,7 +259,7 @@ class TestRelease:
         assert found.posterior is not None
         assert found.posterior.names == tuple(column.name for column in found.design)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_errors_of_parameters_match_the_stated_ones(self) -> None:
         """Root mean square errors over 20 runs match up to a factor of two."""
         spec = SPECS[0]

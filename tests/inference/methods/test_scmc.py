@@ -185,7 +185,7 @@ class TestMemories:
 
 
 class TestMethod:
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
     def test_a_coreset_represents_the_table_for_every_model(self, spec: ModelSpec) -> None:
         """``fit_kl`` compares the points with all 4,000 rows."""

@@ -191,6 +191,7 @@ def test_a_point_is_still_while_weights_settle() -> None:
         assert np.array_equal(moved.u, start.u) is not moves
 
 
+@pytest.mark.long
 def test_moving_all_points_beats_rows_and_moving_the_newest() -> None:
     """Fig. 8 of the supplement, on counts: the ratio of the medians is about 40."""
     example = population(), PUBLIC, SPECS[4]

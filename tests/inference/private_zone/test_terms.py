@@ -105,6 +105,7 @@ def _cases(spec: ModelSpec, each: int) -> Iterator[tuple[Problem, Table, int]]:
             yield problem, source, unit
 
 
+@pytest.mark.long
 @EVERY
 @pytest.mark.parametrize("each", [1, 3])
 def test_one_unit_moves_a_sum_by_at_most_the_grids_radius(spec: ModelSpec, each: int) -> None:

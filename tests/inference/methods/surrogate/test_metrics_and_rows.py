@@ -48,6 +48,7 @@ def test_factors_without_information_have_a_metric(power: float) -> None:
     np.testing.assert_array_equal(compute_lewis_metric(np.zeros((50, 1, 3)), power), np.eye(3))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [12, 13])
 def test_w14_parameters_far_out_give_points(seed: int) -> None:
     """Noise of many rounds moves the predictors until no row has information."""
