@@ -63,6 +63,9 @@ RULES: Mapping[str, Rule] = {
     "POST /dashboard/populations/{dataset_id}/limit": Rule(OWN, LIMIT),
     "POST /dashboard/populations/{dataset_id}/allocation": Rule(OWN, LIMIT),
     "GET /dashboard/datasets/{dataset_id}": Rule(READ),
+    "GET /dashboard/datasets/{dataset_id}/delete": Rule(OWN),
+    "POST /dashboard/datasets/{dataset_id}/delete": Rule(OWN, {"confirmed_name": "canary-dataset"}),
+    "GET /dashboard/datasets/{dataset_id}/receipt": Rule(OWN),
     "GET /dashboard/jobs": Rule(LISTED),
     "GET /dashboard/jobs/{job_id}": Rule(READ),
     "POST /dashboard/jobs/{job_id}/cancel": Rule({**READ, "admin": 403, "auditor": 403}),
@@ -81,6 +84,7 @@ RULES: Mapping[str, Rule] = {
     "POST /dashboard/datasets/{dataset_id}/uploads/{upload_id}/delete": Rule(OWN),
     "GET /dashboard/releases": Rule(OPEN),
     "GET /dashboard/releases/{release_id}": Rule({**READ, "nobody": 404}),
+    "GET /dashboard/releases/{release_id}/files/{name}": Rule({**READ, "nobody": 404}),
     "GET /dashboard/audit-log": Rule(OVERSEE),
     "GET /dashboard/keys": Rule(KEYS),
     "POST /dashboard/keys": Rule({**KEYS, "admin": 422}),
@@ -169,7 +173,9 @@ def test_faults_of_a_page_are_found() -> None:
 
 def _call(browser: httpx.Client, page: str, rule: Rule, ids: Mapping[str, str]) -> httpx.Response:
     method, _, template = page.partition(" ")
-    path = template.replace("{address:path}", "nowhere").format_map({**ids, "address": "nowhere"})
+    path = template.replace("{address:path}", "nowhere").format_map(
+        {**ids, "address": "nowhere", "name": "points.csv"}
+    )
     if method == "GET":
         return browser.get(path)
     return browser.request(

@@ -43,6 +43,7 @@ def show_dataset(request: Request, services: Shared, visitor: Visitor, dataset_i
         deleted_at=dataset.deleted_at,
         detail=detail,
         remedy=REMEDIES.get(detail.rejection.code) if detail is not None and detail.rejection is not None else None,
+        has_receipt=is_owner and dataset.deletion_receipt is not None,
         shared_with=view.shared_with if isinstance(view, DatasetDetail) else None,
         columns=view.columns[:COLUMNS],
         relation=IN_WORDS,
