@@ -173,9 +173,7 @@ def test_faults_of_a_page_are_found() -> None:
 
 def _call(browser: httpx.Client, page: str, rule: Rule, ids: Mapping[str, str]) -> httpx.Response:
     method, _, template = page.partition(" ")
-    path = template.replace("{address:path}", "nowhere").format_map(
-        {**ids, "address": "nowhere", "name": "points.csv"}
-    )
+    path = template.replace("{address:path}", "nowhere").format_map({**ids, "address": "nowhere", "name": "points.csv"})
     if method == "GET":
         return browser.get(path)
     return browser.request(

@@ -20,7 +20,7 @@ router = make_page_router()
 
 @router.get("/datasets/{dataset_id}/delete")
 def confirm_deletion(request: Request, services: Shared, visitor: OwnerVisitor, dataset_id: str) -> Response:
-    """Ask whether to delete a dataset, and state what remains."""
+    """Ask whether to delete a dataset."""
     with services.database.read() as session:
         dataset = access.find_owned(session, visitor, dataset_id)
     if dataset.deleted_at is not None:
@@ -39,7 +39,7 @@ def delete_dataset(
     if typed != dataset.name.strip():
         mistakes = Mistakes({"confirmed_name": "Type the name of the dataset exactly as it is shown."})
         note_refusal(InvalidRequest.code)
-        return _render(request, visitor, dataset, typed, mistakes, find_status(InvalidRequest()))
+        return _render(request, visitor, dataset, typed, mistakes, status=find_status(InvalidRequest()))
     deletion.delete(services, visitor, dataset_id)
     return RedirectResponse(f"{PREFIX}/datasets/{dataset_id}", 303)
 
@@ -56,8 +56,6 @@ def download_receipt(services: Shared, visitor: OwnerVisitor, dataset_id: str) -
 
 
 def _render(
-    request: Request, visitor: Caller, dataset: Dataset, typed: str, mistakes: Mistakes, status: int = 200
+    request: Request, visitor: Caller, dataset: Dataset, typed: str, mistakes: Mistakes, *, status: int = 200
 ) -> Response:
-    return render(
-        request, "dataset_delete", visitor, status=status, dataset=dataset, typed=typed, mistakes=mistakes
-    )
+    return render(request, "dataset_delete", visitor, status=status, dataset=dataset, typed=typed, mistakes=mistakes)

@@ -1,4 +1,4 @@
-"""The files of a release that is not public, for readers who are signed in.
+"""The files of a private release, for visitors who are signed in.
 
 The API serves public files without a key, so their pages link to it.
 """
@@ -46,7 +46,8 @@ def download_file(services: Shared, visitor: MaybeVisitor, release_id: str, name
     if name not in stored or stored[name] not in release.representations:
         raise NotFound
     found = release.representations[stored[name]]
-    with services.areas.released.open(found["object"]) as file:
+    store = services.areas.released
+    with store.open(found["object"]) as file:
         return Response(file.read(), media_type=found["media_type"], headers=headers)
 
 
