@@ -31,8 +31,8 @@ from corevault.verification import read_pins
 if TYPE_CHECKING:
     from corevault.pseudocoreset import Pseudocoreset
 
-_MOST_TARGETS = 20
-"""Targets that the server takes in one request."""
+_MOST_TARGETS, _MOST_ESTIMATES = 20, 4
+"""Targets that the server takes in one request, without and with the expected accuracy."""
 
 
 class _Calls:
@@ -96,14 +96,24 @@ class _Calls:
         size: int | None = None,
         method: str = DEFAULT_METHOD,
         parameters: Mapping[str, Any] | None = None,
+        expected_accuracy: bool = False,
     ) -> Any:
         """The prices for several ε, as a table with one row each: a DataFrame if pandas is installed.
+
+        With ``expected_accuracy``, the columns ``widening``, ``widening_from`` and ``widening_to`` have the estimate and
+        its range for the parameter whose interval widens most. The server needs about a second for each ε.
 
         >>> client.quotes("clinic", model, epsilons=[0.1, 0.5]).affordable.to_dict()
         {0.1: True, 0.5: True}
         """
         rows = await self.quote_rows(
-            dataset_id, model, size=size, epsilons=epsilons, method=method, parameters=parameters
+            dataset_id,
+            model,
+            size=size,
+            epsilons=epsilons,
+            method=method,
+            parameters=parameters,
+            expected_accuracy=expected_accuracy,
         )
         return make_table(rows, index="epsilon")
 
@@ -116,6 +126,7 @@ class _Calls:
         size: int | None = None,
         method: str = DEFAULT_METHOD,
         parameters: Mapping[str, Any] | None = None,
+        expected_accuracy: bool = False,
     ) -> list[dict[str, Any]]:
         """The rows of ``quotes`` as dictionaries. Without ``epsilons`` there is one, as for public data.
 
@@ -129,19 +140,27 @@ class _Calls:
         for epsilon in targets:
             require_number(epsilon, "Each of epsilons")
         if not targets:
-            single = await self.quote(dataset_id, model, size=size, method=method, parameters=parameters)
-            return [_make_row(None if single.cost is None else single.cost.epsilon, single)]
-        rows = []
-        for start in range(0, len(targets), _MOST_TARGETS):
-            part = targets[start : start + _MOST_TARGETS]
+            single = await self.quote(
+                dataset_id,
+                model,
+                size=size,
+                method=method,
+                parameters=parameters,
+                expected_accuracy=expected_accuracy,
+            )
+            return [_make_row(None if single.cost is None else single.cost.epsilon, single, expected_accuracy)]
+        rows, most = [], _MOST_ESTIMATES if expected_accuracy else _MOST_TARGETS
+        for start in range(0, len(targets), most):
+            part = targets[start : start + most]
             body = job_request(
                 dataset_id, model, method=method, size=size, epsilon=None, mechanism=None, parameters=parameters
             )
-            asked = await name_dataset(self._http, body | {"privacy": {"epsilon": part}})
+            body |= {"privacy": {"epsilon": part}} | ({"expected_accuracy": True} if expected_accuracy else {})
+            asked = await name_dataset(self._http, body)
             found = Quotes.from_json(await self._http.post("/v1/quotes", asked))
             if len(found.quotes) != len(part):
                 raise UnexpectedReply("The server's answer has another number of quotes than the request.")
-            rows += [_make_row(each, quote) for each, quote in zip(part, found.quotes, strict=True)]
+            rows += [_make_row(each, quote, expected_accuracy) for each, quote in zip(part, found.quotes, strict=True)]
         return rows
 
     async def buy(
@@ -391,8 +410,12 @@ def _find_credentials() -> tuple[str, str | None]:
     return find_credentials()
 
 
-def _make_row(epsilon: float | None, quote: Quote) -> dict[str, Any]:
+def _make_row(epsilon: float | None, quote: Quote, expected_accuracy: bool) -> dict[str, Any]:
     cost = quote.cost
     row: dict[str, Any] = {"epsilon": epsilon, "delta": None if cost is None else cost.delta}
     row |= {name: getattr(quote, name) for name in ("affordable", "reason", "epsilon_after", "more_like_this")}
+    if expected_accuracy:
+        found = quote.expected_accuracy
+        low, high = (None, None) if found is None else found.range_of_widest or (None, None)
+        row |= {"widening": None if found is None else found.widest, "widening_from": low, "widening_to": high}
     return row | {"warnings": " ".join(quote.warnings)}
