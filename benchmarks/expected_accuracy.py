@@ -1,9 +1,9 @@
 """Expected accuracy of quotes against that of releases: ``make accuracy``.
 
 Draws tables of every kind (:mod:`benchmarks.tables`) and releases each at every epsilon, as :mod:`benchmarks.outcomes`
-does. A release states by how much noise widens its intervals; a quote estimates it from the declaration alone. The
-result is the share of releases whose median widening is within a factor of 1.5 of the estimate, and the share of
-parameters whose widening is in the quoted range.
+does. A release states by how much noise widens its intervals; a quote estimates it from the declaration alone. There
+are two results. One is the share of releases whose median widening is within a factor of 1.5 of the estimate. The other
+is the share of parameters whose widening is in the quoted range.
 """
 
 import os

@@ -50,8 +50,8 @@ ASSUMES: Final = (
     f"{_LABEL_PREDICTOR:g} for labels, {_COUNT_PREDICTOR:g} for counts and {_SCALED_PREDICTOR:g} half widths for other "
     "numbers. A person has as many rows as the root of the declared most, and at most "
     f"{_MOST_ROWS_PER_UNIT}. The simulation is random, so estimates vary. Rare categories or outcomes, narrow columns, "
-    "outliers and empty slots make real intervals wider. The range holds for about nine of ten parameters of calibrated "
-    f"releases of random test tables: they have {LEAST:g} to {MOST:g} times the estimated noise."
+    "outliers and empty slots make real intervals wider. The range holds for about nine of ten parameters of "
+    f"calibrated releases of random test tables: they have {LEAST:g} to {MOST:g} times the estimated noise."
 )
 """The assumptions of an estimate."""
 

@@ -283,7 +283,7 @@ class ExpectedAccuracyView(ResponseBody):
     interval_widening: dict[str, float]
     """Factor by which 95 % intervals are wider than without noise."""
     interval_widening_range: dict[str, tuple[float, float]]
-    """Lowest and highest factor that is to be expected: about nine of ten parameters of test releases are in between."""
+    """Lowest and highest factor to expect. About nine of ten parameters of calibrated test releases are in between."""
     noise_in_posterior_sds: dict[str, float]
     """Standard deviation of the noise in the posterior's mean, over that of the posterior."""
     assumes: str

@@ -20,7 +20,7 @@ from corevault.pages import Page, fetch_page
 from corevault.replies.audit import AuditEntry
 from corevault.replies.catalogue import Catalogue
 from corevault.replies.dataset import Dataset
-from corevault.replies.job import Quote, Quotes
+from corevault.replies.job import Quote, Quotes, make_quote_row
 from corevault.replies.key import Me, SigningKey
 from corevault.resources.datasets import AsyncDatasets, Datasets
 from corevault.resources.jobs import DEFAULT_METHOD, AsyncJobs, Jobs, job_request
@@ -100,21 +100,15 @@ class _Calls:
     ) -> Any:
         """The prices for several ε, as a table with one row each: a DataFrame if pandas is installed.
 
-        With ``expected_accuracy``, the columns ``widening``, ``widening_from`` and ``widening_to`` have the estimate and
-        its range for the parameter whose interval widens most. The server needs about a second for each ε.
+        With ``expected_accuracy``, ``widening`` estimates the factor of the interval that widens most. Its range is
+        from ``widening_from`` to ``widening_to``. The server needs about a second for each ε.
 
         >>> client.quotes("clinic", model, epsilons=[0.1, 0.5]).affordable.to_dict()
         {0.1: True, 0.5: True}
         """
-        rows = await self.quote_rows(
-            dataset_id,
-            model,
-            size=size,
-            epsilons=epsilons,
-            method=method,
-            parameters=parameters,
-            expected_accuracy=expected_accuracy,
-        )
+        options: dict[str, Any] = {"size": size, "method": method, "parameters": parameters}
+        options["expected_accuracy"] = expected_accuracy
+        rows = await self.quote_rows(dataset_id, model, epsilons=epsilons, **options)
         return make_table(rows, index="epsilon")
 
     async def quote_rows(
@@ -140,15 +134,9 @@ class _Calls:
         for epsilon in targets:
             require_number(epsilon, "Each of epsilons")
         if not targets:
-            single = await self.quote(
-                dataset_id,
-                model,
-                size=size,
-                method=method,
-                parameters=parameters,
-                expected_accuracy=expected_accuracy,
-            )
-            return [_make_row(None if single.cost is None else single.cost.epsilon, single, expected_accuracy)]
+            options: dict[str, Any] = {"size": size, "method": method, "parameters": parameters}
+            single = await self.quote(dataset_id, model, expected_accuracy=expected_accuracy, **options)
+            return [make_quote_row(None if single.cost is None else single.cost.epsilon, single, expected_accuracy)]
         rows, most = [], _MOST_ESTIMATES if expected_accuracy else _MOST_TARGETS
         for start in range(0, len(targets), most):
             part = targets[start : start + most]
@@ -160,7 +148,9 @@ class _Calls:
             found = Quotes.from_json(await self._http.post("/v1/quotes", asked))
             if len(found.quotes) != len(part):
                 raise UnexpectedReply("The server's answer has another number of quotes than the request.")
-            rows += [_make_row(each, quote, expected_accuracy) for each, quote in zip(part, found.quotes, strict=True)]
+            rows += [
+                make_quote_row(each, quote, expected_accuracy) for each, quote in zip(part, found.quotes, strict=True)
+            ]
         return rows
 
     async def buy(
@@ -408,14 +398,3 @@ def _find_credentials() -> tuple[str, str | None]:
     from corevault.connection import find_credentials  # noqa: PLC0415 - it imports this module
 
     return find_credentials()
-
-
-def _make_row(epsilon: float | None, quote: Quote, expected_accuracy: bool) -> dict[str, Any]:
-    cost = quote.cost
-    row: dict[str, Any] = {"epsilon": epsilon, "delta": None if cost is None else cost.delta}
-    row |= {name: getattr(quote, name) for name in ("affordable", "reason", "epsilon_after", "more_like_this")}
-    if expected_accuracy:
-        found = quote.expected_accuracy
-        low, high = (None, None) if found is None else found.range_of_widest or (None, None)
-        row |= {"widening": None if found is None else found.widest, "widening_from": low, "widening_to": high}
-    return row | {"warnings": " ".join(quote.warnings)}

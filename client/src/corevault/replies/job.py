@@ -106,6 +106,18 @@ class Quote(Reply):
     expected_accuracy: ExpectedAccuracy | None = None
 
 
+def make_quote_row(epsilon: float | None, quote: Quote, expected_accuracy: bool) -> dict[str, Any]:
+    """Makes the row of a table of quotes."""
+    cost = quote.cost
+    row: dict[str, Any] = {"epsilon": epsilon, "delta": None if cost is None else cost.delta}
+    row |= {name: getattr(quote, name) for name in ("affordable", "reason", "epsilon_after", "more_like_this")}
+    if expected_accuracy:
+        found = quote.expected_accuracy
+        low, high = (None, None) if found is None else found.range_of_widest or (None, None)
+        row |= {"widening": None if found is None else found.widest, "widening_from": low, "widening_to": high}
+    return row | {"warnings": " ".join(quote.warnings)}
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Quotes(Reply):
     """Prices for several targets, in their order."""
