@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -129,13 +128,4 @@ def write_python(body: JobBody, origin: str) -> str:
         f"model = {name}(features={features}{target}, prior_scale={model.prior.scale!r})\n"
         f'job = client.jobs.submit("{body.dataset_id}", model, size={body.size}{epsilon})\n'
         "release = client.releases.download(client.jobs.wait(job).release_id)"
-    )
-
-
-def write_curl(document: Mapping[str, Any], origin: str) -> str:
-    """Write the same quote as a command."""
-    return (
-        "curl -H \"Authorization: Bearer $COREVAULT_API_KEY\" -H 'Content-Type: application/json' \\\n"
-        f"  -d {shlex.quote(json.dumps(document))} \\\n"
-        f"  '{origin}/v1/quotes'"
     )

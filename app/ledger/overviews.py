@@ -113,7 +113,7 @@ def _count_room(balance: Balance, dataset_id: str, last: Pinned | None, caller_i
 
 
 def _count_in_pot(pot: Pot, amounts: Mapping[float, int]) -> int:
-    """How many charges still fit into a pot with orders of its own."""
+    """How many charges still fit into a pot with other orders."""
     return pot.meter.room([bound_amount(amounts, order) for order in pot.orders])
 
 

@@ -6,7 +6,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from app.auth.caller import Caller
 from app.context import note_refusal
 from app.dashboard.forms import NO_MISTAKES, Mistakes, SentForm
-from app.dashboard.rendering import PREFIX, render
+from app.dashboard.rendering import PREFIX, Twin, render
 from app.dashboard.routing import make_page_router
 from app.dashboard.visitors import OwnerVisitor
 from app.datasets import access, deletion
@@ -58,4 +58,7 @@ def download_receipt(services: Shared, visitor: OwnerVisitor, dataset_id: str) -
 def _render(
     request: Request, visitor: Caller, dataset: Dataset, typed: str, mistakes: Mistakes, *, status: int = 200
 ) -> Response:
-    return render(request, "dataset_delete", visitor, status=status, dataset=dataset, typed=typed, mistakes=mistakes)
+    twins = (Twin(f"/v1/datasets/{dataset.id}", "DELETE"),)
+    return render(
+        request, "dataset_delete", visitor, status=status, twins=twins, dataset=dataset, typed=typed, mistakes=mistakes
+    )

@@ -15,12 +15,12 @@ from app.audit.journal import record
 from app.auth.caller import Caller
 from app.budgets import service as budgets
 from app.budgets import what_if
+from app.budgets.risks import bound_cost, bound_limit
 from app.budgets.schemas import LimitBody
 from app.context import note_refusal
 from app.dashboard.forms import Form, Mistakes, SentForm
 from app.dashboard.once_forms import draw_form_key, read_once
-from app.dashboard.rendering import PREFIX, render
-from app.dashboard.risks import bound_cost, bound_limit
+from app.dashboard.rendering import PREFIX, Twin, render
 from app.dashboard.routing import make_page_router
 from app.dashboard.visitors import OwnerVisitor, Visitor
 from app.datasets import access, views
@@ -263,6 +263,7 @@ def _render(
         "what_if",
         visitor,
         status=status,
+        twins=(_find_twin(question),),
         dataset=question.dataset,
         kind=question.kind,
         typed=question.typed,
@@ -270,6 +271,18 @@ def _render(
         keys=list_keys(services, visitor, question.dataset),
         shown=shown,
     )
+
+
+def _find_twin(question: Question) -> Twin:
+    """Find the call of the API that asks the same."""
+    names = {
+        "job": {"epsilon": "job_epsilon"},
+        "limit": {"epsilon": "limit_epsilon", "delta": "limit_delta"},
+        "allocation": {"key_id": "allocation_key", "epsilon": "allocation_epsilon"},
+    }[question.kind]
+    typed = {name: question.typed[field] for name, field in names.items() if question.typed[field]}
+    body = {name: float(text) if _NUMBER.fullmatch(text) else text for name, text in typed.items()}
+    return Twin(f"/v1/datasets/{question.dataset.id}/what-if/{question.kind}", "POST", json.dumps(body))
 
 
 def list_keys(services: Services, visitor: Caller, dataset: Dataset) -> list[tuple[str, str]]:
