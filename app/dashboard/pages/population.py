@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.audit import repository as audit
 from app.audit.repository import AuditFilter
+from app.auth import repository as auth
 from app.auth.caller import Caller
 from app.budgets import service as budgets
 from app.budgets.risks import bound_limit, measure_spent
@@ -121,6 +122,7 @@ def show_population(
         dataset = access.find_visible(session, visitor, dataset_id)
         budget = budgets.read_budget(session, services.ledger, visitor, dataset_id)
         overview = budgets.list_overviews(session, services.ledger, visitor, [dataset])[dataset_id]
+        key_names = auth.read_names(session, [each.key_id for each in budget.allocations or ()])
         exposure, guarantee = budgets.read_exposure(session, services.ledger, visitor, dataset_id)
         history = None
         if visitor.role != "analyst" and access.may_oversee(visitor, dataset):
@@ -149,6 +151,7 @@ def show_population(
         may_change=dataset.owner_id == visitor.id and dataset.deleted_at is None,
         typed=dict.fromkeys(FIELDS, ""),
         mistakes=NO_MISTAKES,
+        key_names=key_names,
         keys=list_keys(services, visitor, dataset),
     )
 

@@ -117,7 +117,7 @@ def _refuse(
         note_refusal(InvalidRequest.code)
         return _render(request, visitor, dataset, typed, refusal, status=find_status(InvalidRequest()))
     note_refusal(refusal.code)
-    return _render(request, visitor, dataset, typed, make_mistakes(refusal), status=find_status(refusal))
+    return _render(request, visitor, dataset, typed, make_mistakes(refusal, typed), status=find_status(refusal))
 
 
 def _render(

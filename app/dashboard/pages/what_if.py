@@ -12,6 +12,7 @@ from fastapi import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.audit.journal import record
+from app.auth import repository as auth
 from app.auth.caller import Caller
 from app.budgets import service as budgets
 from app.budgets import what_if
@@ -292,4 +293,6 @@ def list_keys(services: Services, visitor: Caller, dataset: Dataset) -> list[tup
     with services.database.read() as session:
         shared = views.make_detail(session, services.ledger, dataset).shared_with
         allocations = services.ledger.budget(session, dataset.id).allocations or ()
-    return [(key_id, key_id) for key_id in dict.fromkeys([*shared, *(each.key_id for each in allocations)])]
+        listed = list(dict.fromkeys([*shared, *(each.key_id for each in allocations)]))
+        names = auth.read_names(session, listed)
+    return [(key_id, f"{names[key_id]} ({key_id})" if key_id in names else key_id) for key_id in listed]
