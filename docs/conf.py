@@ -1,6 +1,11 @@
 """Configuration of the documentation site; ``make docs`` builds it from the folder that ``tools.guide`` writes."""
 
 from importlib.metadata import version as read_version
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from tools.guide.styles import replace_in_folder
 
 project = "Corevault"
 author = "The Corevault authors"
@@ -33,3 +38,8 @@ nitpick_ignore_regex = [
 """Types without a page: types of other packages, whose pages would need the network, and names of unions."""
 
 copybutton_prompt_text = "$ "
+
+
+def setup(app: Sphinx) -> None:
+    """Leave no inline style in the finished pages."""
+    app.connect("build-finished", lambda built, _: replace_in_folder(Path(built.outdir)))

@@ -98,8 +98,8 @@ class Page:
 
     def __init__(self, browser: Chromium, *, scripts: bool = True) -> None:
         self._browser = browser
-        context = browser.call("Target.createBrowserContext")["browserContextId"]
-        target = browser.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
+        self._context = browser.call("Target.createBrowserContext")["browserContextId"]
+        target = browser.call("Target.createTarget", url="about:blank", browserContextId=self._context)["targetId"]
         self._session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log", "DOM"):
             self.call(f"{domain}.enable")
@@ -160,10 +160,21 @@ class Page:
         node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
         self.call("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
 
-    def resize(self, width: int, height: int = 900, *, scheme: str = "light") -> None:
-        """Set the size of the window and the colour scheme. Colours change at once, without a transition."""
+    def allow_downloads(self, folder: Path) -> None:
+        """Let the tab download files into ``folder``."""
+        folder.mkdir()
+        settings = {"behavior": "allow", "browserContextId": self._context, "downloadPath": str(folder)}
+        self._browser.call("Browser.setDownloadBehavior", **settings)
+
+    def wait_for_download(self, folder: Path) -> Path:
+        """Wait for a complete download in ``folder``, and return its path. Partial files have another suffix."""
+        _wait(lambda: any(each.suffix != ".crdownload" for each in folder.iterdir()), "a download")
+        return next(each for each in folder.iterdir() if each.suffix != ".crdownload")
+
+    def resize(self, width: int, height: int = 900, *, scheme: str = "light", forced: str = "none") -> None:
+        """Set the size of the window, the colour scheme and forced colours. Colours change without a transition."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        media = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+        media = {"prefers-color-scheme": scheme, "forced-colors": forced, "prefers-reduced-motion": "reduce"}
         features = [{"name": name, "value": value} for name, value in media.items()]
         self.call("Emulation.setEmulatedMedia", features=features)
 

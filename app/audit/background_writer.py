@@ -29,6 +29,7 @@ _READS_BY_POST: Final = frozenset(
     {
         *("/v1/quotes", "/dashboard/price"),
         *(f"/dashboard/populations/{{dataset_id}}/what-if/{kind}" for kind in ("job", "limit", "allocation")),
+        *(f"/v1/datasets/{{dataset_id}}/what-if/{kind}" for kind in ("job", "limit", "allocation")),
     }
 )
 _PUBLIC: Final = ("/v1/releases", "/v1/keys", "/health/", "/metrics", "/openapi.json", "/docs", "/dashboard")

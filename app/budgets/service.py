@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from threading import Lock
+from typing import Final
 
 from app.auth.caller import Caller
 from app.budgets.schemas import LimitBody
@@ -9,10 +11,12 @@ from app.datasets import access
 from app.datasets.declaration import find_plain_text_faults
 from app.datasets.models import Dataset
 from app.db import ReadSession, WriteSession
-from app.errors import Forbidden, InvalidRequest, StateConflict
+from app.errors import Forbidden, InvalidRequest, RateLimited, StateConflict
 from app.ledger import Budget, ChainPart, EntryFilter, Exposure, Guarantee, Ledger, LedgerEntry, Overview
 
 NO_ACCOUNT = "A public dataset has no account, because no job on it costs privacy."
+VERIFYING: Final = Lock()
+_BUSY: Final = "The server is verifying another chain; wait for the seconds in Retry-After."
 _READERS = ("admin", "auditor", "owner")
 _NOT_OWN = "This call needs the key of the dataset's owner, or one of the role admin or auditor; yours may only use it."
 
@@ -52,10 +56,19 @@ def list_entries(
 def verify_chain(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str) -> bool:
     """Recompute the account's chain and compare it with the account.
 
+    A long chain takes seconds, so a process verifies one at a time.
+
     Raises:
         Forbidden, NotFound, StateConflict: as :func:`list_entries`.
+        RateLimited: another chain is being verified.
     """
-    return ledger.verify_account(session, _find_overseen(session, caller, dataset_id).id)
+    found = _find_overseen(session, caller, dataset_id)
+    if not VERIFYING.acquire(blocking=False):
+        raise RateLimited(_BUSY)
+    try:
+        return ledger.verify_account(session, found.id)
+    finally:
+        VERIFYING.release()
 
 
 def read_chain(

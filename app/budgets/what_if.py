@@ -3,6 +3,7 @@
 A change is carried out by the same functions as the real one, in a transaction that is rolled back.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +14,7 @@ from app.budgets.schemas import LimitBody
 from app.datasets import service as datasets
 from app.datasets.schemas import DatasetPatch
 from app.db import Database, ReadSession, WriteSession
+from app.http.requests.bodies import validate
 from app.jobs.planning import NoiseCache
 from app.ledger import Budget, Charge, EntryFilter, Guarantee, Ledger, Preview
 from app.privacy.events import GaussianEvent, UnknownEvent, from_json
@@ -86,6 +88,20 @@ def preview_allocations(
         datasets.change(tx, ledger, caller, dataset_id, patch)
 
     return _compare(database, ledger, dataset_id, key_id, change)
+
+
+def make_patch(budget: Budget, key_id: str, epsilon: float | None) -> DatasetPatch:
+    """Make the change of one key's allocation; ``epsilon`` None: it ends.
+
+    Raises:
+        InvalidRequest: it is not valid, at ``/allocations``.
+    """
+    others = {each.key_id: each.limit.epsilon for each in budget.allocations or () if each.key_id != key_id}
+    wanted = others if epsilon is None else {**others, key_id: epsilon}
+    listed = [{"key_id": name, "epsilon": each} for name, each in wanted.items()]
+    patch = validate(DatasetPatch, json.dumps({"allocations": listed}).encode())
+    assert isinstance(patch, DatasetPatch)
+    return patch
 
 
 def _compare(

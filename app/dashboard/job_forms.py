@@ -2,26 +2,33 @@
 
 import json
 import re
-import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from app.dashboard.forms import Form, Mistakes
+from app.dashboard.job_terms import NotRead, read_numbers, read_terms
 from app.errors import CorevaultError, InvalidRequest
 from app.http.requests.bodies import validate
 from app.inference import registry
 from app.inference.core.designs import feature_to_json
 from app.jobs.schemas import JobBody
 
-FIELDS: Final = ("dataset_id", "family", "target", "prior_scale", "size", "epsilon", "purpose")
+FIELDS: Final = (
+    *("dataset_id", "family", "target", "epsilon", "prior_scale", "size", "purpose"),
+    *("terms", "prior_means", "prior_scales"),
+)
 """The fields with one value. ``features`` has several."""
+Read = TypeVar("Read")
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{0,12})?|\.[0-9]{1,12}", re.ASCII)
+_FEATURE: Final = re.compile(r"/model/features/([0-9]{1,6})", re.ASCII)
 _WRITE_NUMBER: Final = "Write a number with a point, as in 0.5."
 _OF_POINTERS: Final = (
     ("/model/family", "family"),
     ("/model/target", "target"),
     ("/model/features", "features"),
+    ("/model/prior/mean", "prior_means"),
+    ("/model/prior/scales", "prior_scales"),
     ("/model/prior", "prior_scale"),
     ("/size", "size"),
     ("/privacy", "epsilon"),
@@ -53,6 +60,14 @@ class JobForm:
     size: str = "50"
     epsilon: str = "0.5"
     purpose: str = ""
+    terms: str = ""
+    prior_means: str = ""
+    prior_scales: str = ""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a field of the part that is closed at first has a text."""
+        return bool(self.terms or self.prior_means or self.prior_scales)
 
     @classmethod
     def read(cls, form: Form) -> "JobForm":
@@ -61,21 +76,24 @@ class JobForm:
     def make_document(self) -> tuple[dict[str, Any], Mistakes]:
         """Make the request of the API; numbers that cannot be read are mistakes."""
         mistakes = Mistakes()
+        terms = _read_lines("terms", self.terms, read_terms, mistakes) or []
+        named = {"mean": ("prior_means", self.prior_means), "scales": ("prior_scales", self.prior_scales)}
+        priors = {name: _read_lines(*typed, read_numbers, mistakes) for name, typed in named.items() if typed[1]}
         document: dict[str, Any] = {
             "dataset_id": self.dataset_id,
             "method": registry.DEFAULT,
             "size": self._read_whole("size", mistakes),
             "model": {
                 "family": self.family,
-                "features": list(self.features),
+                "features": [*self.features, *terms],
                 "target": self.target or None,
-                "prior": {"scale": self._read_number("prior_scale", mistakes)},
+                "prior": {"scale": self._read_number("prior_scale", mistakes)} | priors,
             },
             "privacy": {"epsilon": self._read_number("epsilon", mistakes)},
         }
         if self.purpose:
             document["purpose"] = self.purpose
-        if not self.features:
+        if not self.features and not self.terms:
             mistakes.add("features", "Choose at least one feature.")
         return document, mistakes
 
@@ -105,12 +123,23 @@ def make_body(document: dict[str, Any]) -> JobBody:
     return body
 
 
-def make_mistakes(refusal: CorevaultError) -> Mistakes:
+def _read_lines(name: str, text: str, read: Callable[[str], Read], mistakes: Mistakes) -> Read | None:
+    try:
+        return read(text)
+    except NotRead as refusal:
+        mistakes.add(name, str(refusal))
+        return None
+
+
+def make_mistakes(refusal: CorevaultError, typed: JobForm) -> Mistakes:
     """Assign the faults of a refused request to fields; others are about the whole form."""
     mistakes = Mistakes()
     faults = refusal.faults if isinstance(refusal, InvalidRequest) else ()
     for fault in faults:
         name = next((name for start, name in _OF_POINTERS if fault.pointer.startswith(start)), "")
+        place = _FEATURE.match(fault.pointer)
+        if place is not None and int(place[1]) >= len(typed.features):
+            name = "terms"
         mistakes.add(name, fault.message)
     if not faults:
         mistakes.add("", refusal.detail)
@@ -122,20 +151,16 @@ def write_python(body: JobBody, origin: str) -> str:
     model = body.model
     target = "" if model.target is None else f', target="{model.target}"'
     epsilon = "" if body.privacy is None else f", epsilon={body.privacy.epsilon!r}"
+    prior = "".join(
+        f", {name}={json.dumps(values)}"
+        for name, values in (("prior_mean", model.prior.mean), ("prior_scales", model.prior.scales))
+        if values
+    )
     name, features = _MODELS[model.family], json.dumps([feature_to_json(each) for each in model.spec().features])
     return (
         f"from corevault import Client, {name}\n\n"
         f'client = Client("{origin}", api_key)\n'
-        f"model = {name}(features={features}{target}, prior_scale={model.prior.scale!r})\n"
+        f"model = {name}(features={features}{target}, prior_scale={model.prior.scale!r}{prior})\n"
         f'job = client.jobs.submit("{body.dataset_id}", model, size={body.size}{epsilon})\n'
         "release = client.releases.download(client.jobs.wait(job).release_id)"
-    )
-
-
-def write_curl(document: Mapping[str, Any], origin: str) -> str:
-    """Write the same quote as a command."""
-    return (
-        "curl -H \"Authorization: Bearer $COREVAULT_API_KEY\" -H 'Content-Type: application/json' \\\n"
-        f"  -d {shlex.quote(json.dumps(document))} \\\n"
-        f"  '{origin}/v1/quotes'"
     )

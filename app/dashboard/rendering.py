@@ -1,5 +1,6 @@
 """Rendering of pages from templates. All values are escaped, and a missing value is an error."""
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -52,6 +53,24 @@ SECTIONS: Final = (
     Section("Keys", f"{PREFIX}/keys", ("admin",)),
     Section("System", f"{PREFIX}/system", ("admin", "auditor")),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """The call of the API that is equivalent to a page."""
+
+    path: str
+    method: str = "GET"
+    body: str = ""
+    """JSON, or the name of a file with it after ``@``; empty: the call has none."""
+
+    def write_curl(self, origin: str) -> str:
+        """Write the call as a command."""
+        method = "" if self.method == "GET" or (self.body and self.method == "POST") else f"-X {self.method} "
+        content = f"-H 'Content-Type: application/json' -d {shlex.quote(self.body)} " if self.body else ""
+        return f'curl {method}-H "Authorization: Bearer $COREVAULT_API_KEY" {content}{shlex.quote(origin + self.path)}'
+
+
 _TEMPLATES.filters.update(wording.FILTERS)
 _TEMPLATES.globals.update(
     prefix=PREFIX,
@@ -74,7 +93,7 @@ def render(
     caller: Caller | None,
     *,
     status: int = 200,
-    twins: tuple[str, ...] = (),
+    twins: tuple[str | Twin, ...] = (),
     script: str | None = None,
     **values: Any,
 ) -> HTMLResponse:
@@ -85,13 +104,13 @@ def render(
         template: name of the template without its suffix.
         caller: whose navigation the page shows; None: of a visitor who is not signed in.
         status: HTTP status of the answer.
-        twins: paths of the API's answers with the same data.
+        twins: the calls of the API with the same data. A path alone is a GET.
         script: name of the page's script, if it has one. The page works without it.
         values: the values of the template.
     """
     html = _TEMPLATES.get_template(f"{template}.html").render(
         caller=caller,
-        twins=twins,
+        twins=[Twin(each) if isinstance(each, str) else each for each in twins],
         origin=find_origin(request),
         here=quote(request.url.path),
         **values,

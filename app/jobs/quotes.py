@@ -87,6 +87,9 @@ def _estimate(priced: Priced) -> tuple[ExpectedAccuracyView | None, tuple[str, .
     if isinstance(found, str):
         return None, (found,)
     view = ExpectedAccuracyView(
-        interval_widening=dict(found.widening), noise_in_posterior_sds=dict(found.noise), assumes=ASSUMES
+        interval_widening=dict(found.widening),
+        interval_widening_range=found.widening_range,
+        noise_in_posterior_sds=dict(found.noise),
+        assumes=ASSUMES,
     )
     return view, ()

@@ -48,6 +48,12 @@ EXAMPLE_QUOTE: dict[str, Any] = {
     "warnings": [],
     "expected_accuracy": {
         "interval_widening": {"age": 1.06, "hours": 1.05, "sex=Male": 1.08, "intercept": 1.07},
+        "interval_widening_range": {
+            "age": [1.0, 3.3],
+            "hours": [1.0, 3.13],
+            "sex=Male": [1.0, 3.74],
+            "intercept": [1.0, 3.56],
+        },
         "noise_in_posterior_sds": {"age": 0.35, "hours": 0.33, "sex=Male": 0.4, "intercept": 0.38},
         "assumes": "Every slot holds a row, and rows are simulated from the declaration: …",
     },
@@ -276,6 +282,8 @@ class ExpectedAccuracyView(ResponseBody):
 
     interval_widening: dict[str, float]
     """Factor by which 95 % intervals are wider than without noise."""
+    interval_widening_range: dict[str, tuple[float, float]]
+    """Lowest and highest factor to expect. About nine of ten parameters of calibrated test releases are in between."""
     noise_in_posterior_sds: dict[str, float]
     """Standard deviation of the noise in the posterior's mean, over that of the posterior."""
     assumes: str

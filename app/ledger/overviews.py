@@ -4,9 +4,11 @@ Nothing is priced here. The room is computed from the amounts that the last rese
 from the used share of the budget, which grows in proportion to equal jobs.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import ceil
 
 from sqlalchemy import func, select, tuple_
 
@@ -14,12 +16,16 @@ from app.db import ReadSession, now
 from app.ledger.account import locked_account
 from app.ledger.entries.balance import RESERVED, Balance
 from app.ledger.entries.charge import Pinned
+from app.ledger.entries.meter import Pot
 from app.ledger.models import Account, Entry, LedgerDataset
 from app.ledger.views import Budget, make_budget
+from app.privacy.accounting import INFINITE
 
 _LEAST_SPAN = timedelta(hours=1)
 """Shorter histories state no pace."""
 _LONGEST = timedelta(days=100 * 365)
+_ROUNDING = 1e-12
+"""Relative margin for rounding errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +102,37 @@ def _count_room(balance: Balance, dataset_id: str, last: Pinned | None, caller_i
         return None
     if balance.frozen:
         return 0
-    tranche, share = balance.tranches[last.tranche], balance.datasets[dataset_id]
-    alike = [pot for pot in balance.tranches if pot.orders == tranche.orders]
-    rooms = [sum(pot.meter.room(last.tranche_amounts) for pot in alike), balance.total.meter.room(last.amounts)]
-    if share.cap is not None:
-        rooms.append(share.cap.meter.room(last.cap_amounts))
-    if caller_id is not None and last.caller_id == caller_id and caller_id in share.allocations:
-        rooms.append(share.allocations[caller_id].meter.room(last.caller_amounts))
-    return min(rooms)
+    share, tranche = balance.datasets[dataset_id], balance.tranches[last.tranche]
+    amounts = dict(zip(balance.total.orders, last.amounts, strict=True))
+    amounts |= zip(tranche.orders, last.tranche_amounts, strict=True)
+    pots = [] if share.cap is None else [share.cap]
+    if caller_id is not None and caller_id in share.allocations:
+        pots.append(share.allocations[caller_id])
+    in_tranches = sum(_count_in_pot(pot, amounts) for pot in balance.tranches)
+    return min(in_tranches, balance.total.meter.room(last.amounts), *(_count_in_pot(pot, amounts) for pot in pots))
+
+
+def _count_in_pot(pot: Pot, amounts: Mapping[float, int]) -> int:
+    """How many charges still fit into a pot with other orders."""
+    return pot.meter.room([bound_amount(amounts, order) for order in pot.orders])
+
+
+def bound_amount(amounts: Mapping[float, int], order: float) -> int:
+    """The amount at ``order``, or a bound from above if ``amounts`` lacks it.
+
+    ``(order - 1)`` times the divergence is convex in the order (van Erven & Harremoes 2014, Corollary 2), so the bound
+    is between the neighbours. Thus a count of jobs is never too high.
+    """
+    if order in amounts:
+        return amounts[order]
+    orders = sorted(amounts)
+    place = bisect_left(orders, order)
+    if place in {0, len(orders)}:
+        return INFINITE
+    low, high = orders[place - 1], orders[place]
+    share = (order - low) / (high - low)
+    moments = ((1 - share) * (low - 1) * amounts[low], share * (high - 1) * amounts[high])
+    return min(ceil(sum(moments) / (order - 1) * (1 + _ROUNDING)), INFINITE)
 
 
 def _extrapolate(used_share: float, pace: _Pace | None) -> timedelta | None:

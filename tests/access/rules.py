@@ -77,6 +77,7 @@ def _repeated(options: Options = _nothing) -> Options:
 
 _JOB = _json(lambda _, ids: job_body(ids["dataset_id"]))
 _NEW_KEY = _json(lambda _, __: {"name": "ward 7", "role": "analyst"})
+_ALLOCATED = _json(lambda _, ids: {"key_id": ids["key_id"], "epsilon": 0.5})
 _DECLARED = _json(lambda _, __: declaration(slots=1000))
 
 
@@ -150,6 +151,16 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ),
     ("GET /v1/datasets/{dataset_id}/ledger", "path:dataset_id"): Rule(READ_LEDGER),
     ("GET /v1/datasets/{dataset_id}/ledger", "query:cursor"): Rule(READ_LEDGER, _cursor("99")),
+    ("GET /v1/datasets/{dataset_id}/ledger/verification", "path:dataset_id"): Rule(READ_LEDGER),
+    ("GET /v1/datasets/{dataset_id}/ledger/chain", "path:dataset_id"): Rule(READ_LEDGER),
+    ("POST /v1/datasets/{dataset_id}/what-if/job", "path:dataset_id"): Rule(
+        READ, _json(lambda _, __: {"epsilon": 0.5})
+    ),
+    ("POST /v1/datasets/{dataset_id}/what-if/limit", "path:dataset_id"): Rule(
+        OWN, _json(lambda _, __: {"epsilon": 1.0})
+    ),
+    ("POST /v1/datasets/{dataset_id}/what-if/allocation", "path:dataset_id"): Rule(OWN, _ALLOCATED),
+    ("POST /v1/datasets/{dataset_id}/what-if/allocation", "body:key_id"): Rule(OWN, _ALLOCATED),
     ("GET /v1/methods", "none"): Rule(LISTED),
     ("POST /v1/quotes", "body:dataset_id"): Rule(RUN, _JOB),
     ("POST /v1/quotes", "header:idempotency-key"): Rule(RUN, _repeated(_JOB)),

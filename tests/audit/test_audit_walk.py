@@ -121,7 +121,10 @@ SUCCESSES: dict[str, Call] = {
     "POST /v1/jobs": _job,
     "POST /v1/jobs/{job_id}/cancel": _cancel,
 }
-READS_BY_POST = {"POST /v1/quotes"}
+READS_BY_POST = {
+    "POST /v1/quotes",
+    *(f"POST /v1/datasets/{{dataset_id}}/what-if/{kind}" for kind in ("job", "limit", "allocation")),
+}
 
 
 @pytest.fixture
@@ -174,7 +177,7 @@ def test_a_change_that_is_rolled_back_leaves_none(world: World, action: str, mon
     assert action not in {entry.action for entry in world.entries()}
 
 
-@pytest.mark.parametrize("action", [*SUCCESSES, *READS_BY_POST])
+@pytest.mark.parametrize("action", [*SUCCESSES, *sorted(READS_BY_POST)])
 def test_a_refusal_leaves_exactly_one_entry(world: World, admin: rows.Key, action: str) -> None:
     method, _, template = action.partition(" ")
     path = template.format(key_id="key_none", dataset_id="ds_none", job_id="job_none", upload_id="up_none")

@@ -1,4 +1,4 @@
-"""Checks of a page in a real browser: accessibility by axe-core, overflow, errors of scripts and of the policy."""
+"""Checks of a page in a real browser: accessibility by axe-core, overflow, the keyboard, forced colours, errors."""
 
 from pathlib import Path
 from typing import Final
@@ -6,18 +6,82 @@ from typing import Final
 from support.chromium import Page
 
 AXE: Final = Path(__file__).parent / "axe" / "axe.min.js"
+LOOKS: Final = (
+    *((1440, "light", "none"), (360, "dark", "none")),
+    *((1440, "dark", "active"), (360, "light", "active")),
+)
+"""Width, colour scheme and forced colours of each look. The stylesheet's own test has every colour in both schemes."""
+_CHECK: Final = """
+axe.run({rules: {'target-size': {enabled: true}, 'color-contrast': {enabled: ENABLED}}}).then((found) => [
+  document.documentElement.scrollWidth - innerWidth,
+  found.violations.map((each) => [each.id, each.nodes[0].html, each.nodes[0].any[0]?.message]),
+])
+"""
+_FAINT: Final = """(() => {
+  const parse = (colour) => (colour.match(/[\\d.]+/g) ?? []).map(Number);
+  const light = (rgb) => rgb.slice(0, 3).map((each) => each / 255)
+    .map((each) => (each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, each, place) => sum + each * [0.2126, 0.7152, 0.0722][place], 0);
+  const findPaper = (it) => {
+    for (let each = it; each; each = each.parentElement) {
+      const paper = parse(getComputedStyle(each).backgroundColor);
+      if (paper.length === 3) return paper;
+    }
+    return parse(getComputedStyle(document.body).backgroundColor);
+  };
+  const hasText = (it) => [...it.childNodes].some((each) => each.nodeType === 3 && each.data.trim());
+  return [...document.body.querySelectorAll('*')].filter((it) => hasText(it) && it.checkVisibility()).filter((it) => {
+    const style = getComputedStyle(it), ink = it instanceof SVGElement ? style.fill : style.color;
+    const [low, high] = [light(parse(ink)), light(findPaper(it))].sort((first, second) => first - second);
+    return (high + 0.05) / (low + 0.05) < 4.5;
+  }).map((it) => it.outerHTML.slice(0, 200));
+})()"""
+"""Texts with too little contrast. With forced colours axe-core reads the colours that the page states, not these."""
+_LIST_STOPS: Final = """(() => {
+  const names = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
+  const isStop = (it) => it.tabIndex >= 0 && !it.disabled && it.type !== 'hidden' && it.checkVisibility();
+  window.stops = new Set([...document.querySelectorAll(names)].filter(isStop));
+  document.activeElement.blur();
+  getSelection().removeAllRanges();
+  return window.stops.size;
+})()"""
+_NOTE_STOP: Final = """(() => {
+  const it = document.activeElement;
+  const {outlineStyle, outlineWidth} = getComputedStyle(it), place = it.getBoundingClientRect();
+  const isShown = outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2;
+  const isInView = place.bottom > 0 && place.top < innerHeight && place.right > 0 && place.left < innerWidth;
+  window.stops.delete(it);
+  const isPart = it.type === 'date' && !it.matches(':focus');  // its button shows the focus
+  return [it === document.body || isPart || (isShown && isInView) ? '' : it.outerHTML.slice(0, 200), window.stops.size];
+})()"""
 
 
 def check_appearance(page: Page) -> None:
-    """Check a page narrow and wide, light and dark.
+    """Check a page in each look, and by keyboard.
 
-    WCAG 2.2 AA, as far as axe-core finds faults.
+    WCAG 2.2 AA, as far as axe-core finds faults, with its rule for the size of targets.
     """
     page.run(f"{AXE.read_text()};0")
-    for width, scheme in ((1440, "light"), (1440, "dark"), (360, "light")):
-        page.resize(width, scheme=scheme)
-        assert page.run("document.documentElement.scrollWidth - innerWidth") <= 0, width
-        found = page.run("axe.run().then(found => found.violations.map(each => [each.id, each.nodes[0].html]))")
-        assert found == [], (width, scheme)
+    for width, scheme, forced in LOOKS:
+        page.resize(width, scheme=scheme, forced=forced)
+        overflow, found = page.run(_CHECK.replace("ENABLED", "true" if forced == "none" else "false"))
+        assert found == [], (width, scheme, forced, found)
+        assert overflow <= 0, (width, overflow)
+        assert forced == "none" or (faint := page.run(_FAINT)) == [], (scheme, faint)
     page.resize(1440)
+    check_keyboard(page)
     assert page.faults() == []
+
+
+def check_keyboard(page: Page) -> None:
+    """Check that Tab reaches all controls and links.
+
+    Each one shows its focus (criteria 2.1.1 and 2.4.7)."""
+    left, presses = page.run(_LIST_STOPS), 0
+    most = 3 * left + 30  # a date has several stops, and a box that scrolls is one
+    while left:
+        assert presses < most, page.run("[...stops].map((it) => it.outerHTML.slice(0, 200))")
+        page.press("Tab")
+        fault, left = page.run(_NOTE_STOP)
+        assert fault == "", fault
+        presses += 1

@@ -3,6 +3,8 @@
 A page refuses exactly the calls that the endpoint with the same data refuses.
 """
 
+import html
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -13,7 +15,7 @@ from starlette.routing import Route
 
 from app.dashboard.problem_pages import is_page
 from tests.access.world import MADE_UP, SECRETS, World, make_world
-from tests.dashboard.browser import code_of, open_browser
+from tests.dashboard.browser import ADDRESS, code_of, open_browser
 from tests.dashboard.html_checks import find_faults, remove_scripts
 from tests.factories.worker import House
 
@@ -40,6 +42,16 @@ JOB: Mapping[str, str] = {
 LIMIT: Mapping[str, str] = {"limit_epsilon": "1.5", "version": "1", "once": "k" * 32}
 OWN: Expected = {"nobody": 303, "admin": 403, "auditor": 403, "owner": 404, "analyst": 403}
 OWN_PAGE: Expected = {**OWN, "owner": 200}
+WITHOUT_TWIN = frozenset(
+    {
+        *(f"GET /dashboard/sign-in{rest}" for rest in ("", "/provider", "/callback")),
+        *(f"GET /dashboard{rest}" for rest in ("/", "/{address:path}", "/static/{address}")),
+        *(f"GET /dashboard/populations/{{dataset_id}}/{part}" for part in ("entries.csv", "chain")),
+        *(f"GET /dashboard/datasets/{{dataset_id}}/{part}" for part in ("receipt", "content", "uploads/{upload_id}")),
+        "GET /dashboard/releases/{release_id}/files/{name}",
+    }
+)
+"""Pages without data, and answers that are data themselves."""
 OPEN: Expected = {"nobody": 200, "admin": 200, "auditor": 200, "owner": 200, "analyst": 200}
 
 
@@ -63,6 +75,9 @@ RULES: Mapping[str, Rule] = {
     "POST /dashboard/populations/{dataset_id}/limit": Rule(OWN, LIMIT),
     "POST /dashboard/populations/{dataset_id}/allocation": Rule(OWN, LIMIT),
     "GET /dashboard/datasets/{dataset_id}": Rule(READ),
+    "GET /dashboard/datasets/{dataset_id}/delete": Rule(OWN),
+    "POST /dashboard/datasets/{dataset_id}/delete": Rule(OWN, {"confirmed_name": "canary-dataset"}),
+    "GET /dashboard/datasets/{dataset_id}/receipt": Rule(OWN),
     "GET /dashboard/jobs": Rule(LISTED),
     "GET /dashboard/jobs/{job_id}": Rule(READ),
     "POST /dashboard/jobs/{job_id}/cancel": Rule({**READ, "admin": 403, "auditor": 403}),
@@ -81,6 +96,7 @@ RULES: Mapping[str, Rule] = {
     "POST /dashboard/datasets/{dataset_id}/uploads/{upload_id}/delete": Rule(OWN),
     "GET /dashboard/releases": Rule(OPEN),
     "GET /dashboard/releases/{release_id}": Rule({**READ, "nobody": 404}),
+    "GET /dashboard/releases/{release_id}/files/{name}": Rule({**READ, "nobody": 404}),
     "GET /dashboard/audit-log": Rule(OVERSEE),
     "GET /dashboard/keys": Rule(KEYS),
     "POST /dashboard/keys": Rule({**KEYS, "admin": 422}),
@@ -138,15 +154,15 @@ def test_pages_are_well_formed_and_need_no_script(pages: FastAPI, world: World, 
     for caller in ROLES:
         with open_browser(pages, world.callers[caller]) as browser:
             answer = _call(browser, page, rule, world.theirs)
-            html = answer.text if answer.headers.get("content-type", "").startswith("text/html") else ""
-        html, scripts = remove_scripts(html)
+            text = answer.text if answer.headers.get("content-type", "").startswith("text/html") else ""
+        text, scripts = remove_scripts(text)
         assert (scripts > 0) == ("script-src 'self'" in answer.headers["content-security-policy"]), caller
         for word in ("<script", "style=", "<style", " onclick", " onload", "javascript:", 'src="http', "<iframe"):
-            assert word not in html, (caller, word)
-        if html:
-            assert find_faults(html) == [], caller
-            assert '<html lang="en">' in html
-            assert 'href="#main"' in html
+            assert word not in text, (caller, word)
+        if text:
+            assert find_faults(text) == [], caller
+            assert '<html lang="en">' in text
+            assert 'href="#main"' in text
 
 
 @pytest.mark.parametrize("page", sorted(name for name in RULES if "{" in name and name.startswith("GET")))
@@ -155,8 +171,36 @@ def test_pages_with_data_are_well_formed(pages: FastAPI, world: World, page: str
     with open_browser(pages, world.callers["tenant"]) as browser:
         answer = _call(browser, page, RULES[page], world.theirs)
         if answer.headers.get("content-type", "").startswith("text/html"):
-            html, _ = remove_scripts(answer.text)
-            assert find_faults(html) == []
+            text, _ = remove_scripts(answer.text)
+            assert find_faults(text) == []
+
+
+@pytest.mark.parametrize("caller", ["tenant", "administrator"])
+def test_every_page_names_its_twin_in_the_api(pages: FastAPI, world: World, caller: str) -> None:
+    """A GET answers with JSON, and the API has every other call."""
+    key, calls = world.callers[caller], list_operations(pages)
+    assert key is not None
+    with open_browser(pages, key) as browser:
+        for page in (name for name in RULES if name.startswith("GET") and name not in WITHOUT_TWIN):
+            answer = _call(browser, page, RULES[page], world.theirs)
+            if answer.status_code == 403:
+                continue
+            twin = html.unescape(answer.text.partition('<section class="twin"')[2].partition("</section>")[0])
+            found = re.findall(r"<code>(GET|POST|PUT|DELETE) ([^<]+)</code>", twin)
+            assert found, page
+            for method, path in found:
+                assert f"{ADDRESS}{path}" in twin
+                assert (method, re.sub(r"_[0-9a-z]{26}", "_", path.partition("?")[0])) in calls, path
+                if method == "GET":
+                    stated = world.client.get(path, headers=key.headers)
+                    assert stated.headers["content-type"] == "application/json", path
+
+
+def list_operations(pages: FastAPI) -> set[tuple[str, str]]:
+    """List the operations of the API, with prefixes in place of ids."""
+    prefixes = {"dataset_id": "ds_", "job_id": "job_", "release_id": "rel_", "key_id": "key_", "upload_id": "up_"}
+    paths = pages.openapi()["paths"]
+    return {(method.upper(), path.format_map(prefixes)) for path, methods in paths.items() for method in methods}
 
 
 def test_faults_of_a_page_are_found() -> None:
@@ -169,7 +213,7 @@ def test_faults_of_a_page_are_found() -> None:
 
 def _call(browser: httpx.Client, page: str, rule: Rule, ids: Mapping[str, str]) -> httpx.Response:
     method, _, template = page.partition(" ")
-    path = template.replace("{address:path}", "nowhere").format_map({**ids, "address": "nowhere"})
+    path = template.replace("{address:path}", "nowhere").format_map({**ids, "address": "nowhere", "name": "points.csv"})
     if method == "GET":
         return browser.get(path)
     return browser.request(

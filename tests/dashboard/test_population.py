@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
+from app.budgets import service
+from app.budgets.risks import bound_limit, measure_spent
 from app.dashboard.charts.steps import Refusals, Span, Step, draw_steps
-from app.dashboard.pages import population
-from app.dashboard.risks import bound_limit, measure_spent
 from app.db import now
 from app.ledger import EntryFilter, Guarantee
 from app.privacy.risk import bound_true_positives
@@ -148,7 +148,7 @@ def test_the_verification_finds_an_altered_entry(house: House, browse: Open, own
 
 def test_one_chain_is_verified_at_a_time(browse: Open, owner: rows.Key, dataset: str) -> None:
     browser, address = browse(owner), f"/dashboard/populations/{dataset}/verification"
-    with population._VERIFYING:
+    with service.VERIFYING:
         answer = browser.get(address)
     assert (answer.status_code, code_of(answer)) == (429, "rate_limited")
     assert int(answer.headers["retry-after"]) > 0

@@ -107,6 +107,13 @@ def test_a_form_without_its_key_is_refused(
         ("target", "", "Name a declared column."),
         ("target", "hours", "This model needs a target of type binary."),
         ("family", HOSTILE, ""),
+        ("terms", "age & sex", "Write one term a line"),
+        ("terms", "poly(sex, 3)", ""),
+        ("terms", "age:nothing", "Name a declared column."),
+        ("prior_means", "age 1", "Write one name and number a line"),
+        ("prior_means", "age = 1\nage = 2", "Write each name once."),
+        ("prior_means", "nothing = 1", ""),
+        ("prior_scales", "age = 0", "Use a number greater than 0."),
     ],
 )
 def test_mistakes_are_named_at_their_field_and_input_is_kept(
@@ -123,9 +130,33 @@ def test_mistakes_are_named_at_their_field_and_input_is_kept(
     assert find_faults(page.text) == []
     if isinstance(value, str) and field in {"epsilon", "size", "prior_scale"}:
         assert f'name="{field}" value="{value}"' in page.text
+    if field in {"terms", "prior_means", "prior_scales"}:
+        assert f">{html.escape(value)}</textarea>" in page.text
+        assert "<details open>" in page.text
     for name in ("age", "sex"):
         checked = f'value="{name}" checked' in page.text
         assert checked == (field != "features" or name in value)
+
+
+def test_terms_and_priors_reach_the_job(house: House, browse: Open, analyst: rows.Key, dataset: str) -> None:
+    browser = browse(analyst)
+    more = {"terms": "age:sex\r\npoly(hours, 2)\nbs(age,4)", "prior_means": "age:sex = -0.5", "prior_scales": "sex=2"}
+    typed = _fields(dataset, features=["sex"], **more)
+    quoted = browser.post("/dashboard/price", data=typed)
+    assert quoted.status_code == 200, quoted.text.partition("There is a problem")[2].partition("</ul>")[0]
+    assert find_faults(quoted.text) == []
+    for words in ("sex, age:sex, poly(hours, 2), bs(age,4)", "sex=2; mean age:sex = -0.5, others 0"):
+        assert words in quoted.text
+    assert "prior_mean={&#34;age:sex&#34;: -0.5}, prior_scales={&#34;sex&#34;: 2.0}" in quoted.text
+    changed = browser.post("/dashboard/price", data=typed | {"change": "1"}).text
+    assert "<details open>" in changed
+    answer = browser.post("/dashboard/jobs", data=typed | {"once": _once(quoted)})
+    assert answer.status_code == 303, answer.text
+    model = house.read(answer.headers["location"].rpartition("/")[2].partition("?")[0]).plan["model"]
+    terms = [{"interaction": ["age", "sex"]}, {"polynomial": "hours", "degree": 2}]
+    assert model["features"][:3] == ["sex", *terms]
+    assert model["features"][3]["spline"] == "age"
+    assert (model["prior"]["mean"], model["prior"]["scales"]) == ({"age:sex": -0.5}, {"sex": 2.0})
 
 
 def test_mistakes_are_listed_in_the_order_of_the_form(browse: Open, analyst: rows.Key, dataset: str) -> None:

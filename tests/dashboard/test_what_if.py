@@ -149,6 +149,19 @@ def test_an_allocation_is_shown_set_and_removed(
         assert allocations == ({analyst.id: float(typed)} if typed else {})
 
 
+def test_keys_of_a_form_and_of_tables_have_names(house: House, browse: Open, owner: rows.Key, dataset: str) -> None:
+    with house.database.write() as tx:
+        named = rows.api_key(tx, "analyst", name="Income study")
+    with house.client() as client:
+        body = {"shared_with": [named.id], "allocations": [{"key_id": named.id, "epsilon": 0.5}]}
+        assert client.patch(f"/v1/datasets/{dataset}", json=body, headers=owner.headers).status_code == 200
+    browser = browse(owner)
+    page = browser.get(f"/dashboard/populations/{dataset}").text
+    assert f'<option value="{named.id}">Income study ({named.id})</option>' in page
+    assert f'<th scope="row">Income study <code>{named.id}</code></th>' in page
+    assert f"<li>Income study <code>{named.id}</code></li>" in browser.get(f"/dashboard/datasets/{dataset}").text
+
+
 def test_an_allocation_bounds_the_analyst_who_asks(
     house: House, browse: Open, owner: rows.Key, analyst: rows.Key, dataset: str
 ) -> None:

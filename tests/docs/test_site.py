@@ -13,6 +13,7 @@ from tools.guide.__main__ import make_files
 from tools.guide.check import find_foreign_addresses
 from tools.guide.sdk import PAGES, list_errors
 from tools.guide.settings import read_descriptions
+from tools.guide.styles import find_styles, replace_styles
 
 ROOT = Path(__file__).parents[2]
 
@@ -80,3 +81,10 @@ def test_navigation_has_every_page(files: dict[str, bytes]) -> None:
 )
 def test_loads_from_other_hosts_are_found(text: str, addresses: list[str]) -> None:
     assert find_foreign_addresses(text) == addresses
+
+
+def test_styles_of_the_theme_become_attributes() -> None:
+    page = '<svg style="display: none;"></svg><p>style="x"</p><a id="i" style="color: red">b</a>'
+    changed = replace_styles(page)
+    assert changed == '<svg display="none"></svg><p>style="x"</p><a id="i" style="color: red">b</a>'
+    assert find_styles(changed) == ["color: red"]

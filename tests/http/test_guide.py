@@ -71,9 +71,9 @@ def test_a_policy_allows_the_scripts_and_styles_of_its_page_only(served: httpx.C
     parts = dict(part.split(" ", 1) for part in policy.split("; "))
     assert parts["default-src"] == "'none'"
     assert parts["script-src"] == f"'self' {_digest(SCRIPT)}"
-    assert set(parts["style-src"].split()) == {"'self'", "'unsafe-hashes'", _digest(STYLE), _digest(ATTRIBUTE)}
+    assert parts["style-src"] == f"'self' {_digest(STYLE)}"
     assert (parts["frame-ancestors"], parts["base-uri"], parts["form-action"]) == ("'none'", "'none'", "'self'")
-    assert "'unsafe-inline'" not in policy
+    assert "unsafe" not in policy
     assert "sha256" not in served.get("/docs/guide/adr/").headers["content-security-policy"]
     assert make_policy("") == served.get("/docs/guide/a.inv").headers["content-security-policy"]
 

@@ -56,11 +56,15 @@ def test_quote_estimates_the_accuracy_without_a_row(
     answer = api.post("/v1/quotes", json=body(dataset_id), headers=analyst.headers)
     assert answer.status_code == 200, answer.text
     accuracy = answer.json()["expected_accuracy"]
-    assert set(accuracy) == {"interval_widening", "noise_in_posterior_sds", "assumes"}
+    members = {"interval_widening", "interval_widening_range", "noise_in_posterior_sds", "assumes"}
+    assert set(accuracy) == members
     assert set(accuracy["interval_widening"]) == set(accuracy["noise_in_posterior_sds"]) == NAMES
     for name, noise in accuracy["noise_in_posterior_sds"].items():
         assert noise > 0
         assert accuracy["interval_widening"][name] == pytest.approx((1 + noise**2) ** 0.5, rel=0.01)
+        factors = expected_accuracy.LEAST, expected_accuracy.MOST
+        stated = [(1 + (each * noise) ** 2) ** 0.5 for each in factors]
+        assert accuracy["interval_widening_range"][name] == pytest.approx(stated, rel=0.01)
     assert "Every slot holds a row" in accuracy["assumes"]
     assert budget(house, dataset_id) == before
     assert house.queue.sent == []

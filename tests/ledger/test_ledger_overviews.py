@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.ledger import Cause, EntryFilter, Overview, overviews
+from app.privacy.accounting import INFINITE, ORDERS, compose_renyi
+from app.privacy.events import GaussianEvent, PoissonSampledEvent, PrivacyEvent
 from tests.ledger.support import Bench, costing
 from tests.ledger.test_ledger_allocations import reserve
 
@@ -37,6 +39,27 @@ def test_room_for_jobs_like_the_last_is_the_number_that_fits(bench: Bench) -> No
         bench.run(f"more_{number}", costing(0.5))
     assert _read(bench).more_like_last == 0
     assert not bench.preview(costing(0.5)).affordable
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-8, 1e-12])
+def test_a_raised_limit_adds_room_at_other_orders(bench: Bench, delta: float) -> None:
+    bench.run("job_1", costing(0.5))
+    before = _read(bench).more_like_last
+    bench.change_limit(4.0, delta)
+    found, exact = _read(bench).more_like_last, bench.preview(costing(0.5)).more_like_this + 1
+    assert before is not None
+    assert found is not None
+    assert max(before, 0.97 * exact) < found <= exact
+
+
+@pytest.mark.parametrize("event", [GaussianEvent(5.0), PoissonSampledEvent(0.05, GaussianEvent(1.5))])
+def test_an_amount_between_orders_is_bounded_from_above(event: PrivacyEvent) -> None:
+    amounts = dict(zip(ORDERS, compose_renyi([event]), strict=True))
+    for order in (2.5, 3.25, 7.75, 64.0, 96.0, 384.0):
+        (exact,) = compose_renyi([event], [order])
+        assert exact <= overviews.bound_amount(amounts, order) <= 1.35 * exact
+    assert overviews.bound_amount(amounts, 17.0) == amounts[17.0]
+    assert overviews.bound_amount(amounts, 2048.0) == overviews.bound_amount(amounts, 1.5) == INFINITE
 
 
 def test_cap_and_allocation_bound_the_room(bench: Bench) -> None:

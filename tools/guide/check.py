@@ -1,6 +1,7 @@
-"""Checks that pages need no network: ``python -m tools.guide.check FOLDER``.
+"""Checks that pages need no network and no inline style: ``python -m tools.guide.check FOLDER``.
 
-A page may link to other addresses, but loads no script, style, font or picture from them.
+A page may link to other addresses, but loads no script, style, font or picture from them. Its policy allows no style
+attribute.
 """
 
 import re
@@ -8,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+from tools.guide.styles import find_styles
 
 _LOADS: Final = re.compile(
     r"""<(?:script|img|iframe|source|video|embed)\b[^>]*\bsrc=["']?((?:https?:)?//[^"'\s>]+)"""
@@ -22,11 +25,13 @@ def find_foreign_addresses(text: str) -> list[str]:
 
 
 def check_folder(folder: Path) -> Iterator[str]:
-    """Find one line for each address that a file loads from another host."""
+    """Find one line for each foreign address and each inline style."""
     for path in sorted(folder.rglob("*.*")):
         if path.suffix in {".html", ".css", ".svg"}:
-            for address in find_foreign_addresses(path.read_text()):
-                yield f"{path.relative_to(folder)}: {address}"
+            text = path.read_text()
+            styles = find_styles(text) if path.suffix == ".html" else []
+            for fault in (*find_foreign_addresses(text), *styles):
+                yield f"{path.relative_to(folder)}: {fault}"
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from typing import Final
 from fastapi import Request
 from starlette.responses import Response
 
+from app.auth import repository as auth
 from app.dashboard.job_progress import list_progress
 from app.dashboard.rendering import render
 from app.dashboard.routing import make_page_router
@@ -30,6 +31,7 @@ def show_dataset(request: Request, services: Shared, visitor: Visitor, dataset_i
         dataset = access.find_visible(session, visitor, dataset_id)
         view = views.make_view(session, services.ledger, visitor, dataset)
         listed = jobs.list_page(session, visitor, dataset_id=dataset_id, status=None, before=None, limit=ROWS + 1)
+        key_names = auth.read_names(session, view.shared_with) if isinstance(view, DatasetDetail) else {}
         published = releases.list_page(session, visitor, dataset_id=dataset_id, before=None, limit=ROWS + 1)
     is_running = any(job.status not in ENDED for job in listed[:ROWS])
     is_owner = dataset.owner_id == visitor.id
@@ -43,6 +45,8 @@ def show_dataset(request: Request, services: Shared, visitor: Visitor, dataset_i
         deleted_at=dataset.deleted_at,
         detail=detail,
         remedy=REMEDIES.get(detail.rejection.code) if detail is not None and detail.rejection is not None else None,
+        has_receipt=is_owner and dataset.deletion_receipt is not None,
+        key_names=key_names,
         shared_with=view.shared_with if isinstance(view, DatasetDetail) else None,
         columns=view.columns[:COLUMNS],
         relation=IN_WORDS,

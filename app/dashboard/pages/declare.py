@@ -20,7 +20,7 @@ from app.dashboard.declaration_form import (
 )
 from app.dashboard.forms import Mistakes, SentForm
 from app.dashboard.once_forms import draw_form_key, read_once
-from app.dashboard.rendering import PREFIX, render
+from app.dashboard.rendering import PREFIX, Twin, render
 from app.dashboard.routing import make_page_router
 from app.dashboard.visitors import OwnerVisitor
 from app.datasets import service
@@ -104,6 +104,7 @@ def _render(
         "declare",
         visitor,
         status=status,
+        twins=(Twin("/v1/datasets", "POST", "@declaration.json"),),
         script="declare.mjs",
         once=draw_form_key(),
         form=form,

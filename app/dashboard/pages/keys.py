@@ -18,7 +18,7 @@ from app.dashboard.days import FORM, read_day
 from app.dashboard.forms import NO_MISTAKES, NOTHING_TYPED, Form, Mistakes, SentForm
 from app.dashboard.once_forms import draw_form_key, read_once
 from app.dashboard.paging import read_page
-from app.dashboard.rendering import PREFIX, render
+from app.dashboard.rendering import PREFIX, Twin, render
 from app.dashboard.routing import make_page_router
 from app.dashboard.visitors import AdminVisitor
 from app.dashboard.wording import ROLES
@@ -66,7 +66,8 @@ def create_key(request: Request, services: Shared, visitor: AdminVisitor, form: 
         note_refusal(refusal.code)
         first, status = PageRequest(ROWS, None), find_status(refusal)
         return _render(request, services, visitor, first, form=form, mistakes=mistakes, status=status)
-    return render(request, "key_created", visitor, key=created, secret=created.get("key"))
+    twins = (Twin("/v1/api-keys", "POST", body.model_dump_json(exclude_none=True)),)
+    return render(request, "key_created", visitor, twins=twins, key=created, secret=created.get("key"))
 
 
 @router.get("/keys/{key_id}/revoke")
@@ -77,7 +78,14 @@ def confirm_revocation(request: Request, services: Shared, visitor: AdminVisitor
     if key is None:
         raise NotFound
     note_target(key.id)
-    return render(request, "key_revoke", visitor, key=key, is_own=key.id == visitor.id)
+    return render(
+        request,
+        "key_revoke",
+        visitor,
+        twins=(Twin(f"/v1/api-keys/{key.id}", "DELETE"),),
+        key=key,
+        is_own=key.id == visitor.id,
+    )
 
 
 @router.post("/keys/{key_id}/revoke")

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from threading import Lock
 from typing import Annotated, Final
 from urllib.parse import urlencode
 
@@ -13,8 +12,11 @@ from starlette.responses import JSONResponse, Response
 
 from app.audit import repository as audit
 from app.audit.repository import AuditFilter
+from app.auth import repository as auth
 from app.auth.caller import Caller
 from app.budgets import service as budgets
+from app.budgets.risks import bound_limit, measure_spent
+from app.budgets.what_if_endpoints import CHAIN_ROWS
 from app.dashboard.charts.bar import HATCH, draw_bar
 from app.dashboard.charts.steps import draw_steps
 from app.dashboard.days import parse_period
@@ -23,26 +25,22 @@ from app.dashboard.ledger_history import EntryRow, count_refusals, make_rows, ma
 from app.dashboard.pages.what_if import FIELDS, list_keys
 from app.dashboard.paging import read_page
 from app.dashboard.rendering import PREFIX, render
-from app.dashboard.risks import bound_limit, measure_spent
 from app.dashboard.routing import make_page_router
 from app.dashboard.visitors import Visitor
 from app.dashboard.wording import ENTRY_KINDS, format_number
 from app.datasets import access
 from app.db import ReadSession, now
-from app.errors import InvalidRequest, RateLimited
+from app.errors import InvalidRequest
 from app.http.requests.pagination import PageRequest, make_page
 from app.jobs import service as jobs
 from app.jobs.repository import read_submissions
 from app.ledger import Budget, EntryFilter, LedgerEntry
-from app.services import Services, Shared
+from app.services import Shared
 
 ROWS: Final = 100
 CSV_ROWS: Final = 20_000
-CHAIN_ROWS: Final = 200
 _CSV_PAGE: Final = 1_000
 _MOST_REFUSALS: Final = 100
-_VERIFYING: Final = Lock()
-_BUSY: Final = "The server is verifying another chain; wait for the seconds in Retry-After."
 router = make_page_router()
 Text = Annotated[str, Query(max_length=40)]
 
@@ -124,6 +122,7 @@ def show_population(
         dataset = access.find_visible(session, visitor, dataset_id)
         budget = budgets.read_budget(session, services.ledger, visitor, dataset_id)
         overview = budgets.list_overviews(session, services.ledger, visitor, [dataset])[dataset_id]
+        key_names = auth.read_names(session, [each.key_id for each in budget.allocations or ()])
         exposure, guarantee = budgets.read_exposure(session, services.ledger, visitor, dataset_id)
         history = None
         if visitor.role != "analyst" and access.may_oversee(visitor, dataset):
@@ -152,6 +151,7 @@ def show_population(
         may_change=dataset.owner_id == visitor.id and dataset.deleted_at is None,
         typed=dict.fromkeys(FIELDS, ""),
         mistakes=NO_MISTAKES,
+        key_names=key_names,
         keys=list_keys(services, visitor, dataset),
     )
 
@@ -179,14 +179,14 @@ def download_entries(services: Shared, visitor: Visitor, dataset_id: str, filter
 def show_verification(request: Request, services: Shared, visitor: Visitor, dataset_id: str) -> Response:
     """Verify the account's chain now, and show the result."""
     with services.database.read() as session:
-        verifies = _verify(session, services, visitor, dataset_id)
+        verifies = budgets.verify_chain(session, services.ledger, visitor, dataset_id)
         dataset = access.find_visible(session, visitor, dataset_id)
         newest = budgets.list_entries(session, services.ledger, visitor, dataset_id, limit=1, before=None)
     return render(
         request,
         "verification",
         visitor,
-        twins=(f"/v1/datasets/{dataset_id}/ledger",),
+        twins=tuple(f"/v1/datasets/{dataset_id}/ledger/{part}" for part in ("verification", "chain")),
         script="verify.mjs",
         dataset=dataset,
         chain=f"{PREFIX}/populations/{dataset_id}/chain",
@@ -203,20 +203,6 @@ def read_chain(
     with services.database.read() as session:
         part = budgets.read_chain(session, services.ledger, visitor, dataset_id, after=after, limit=CHAIN_ROWS)
     return JSONResponse(asdict(part))
-
-
-def _verify(session: ReadSession, services: Services, visitor: Caller, dataset_id: str) -> bool:
-    """Verify the account's chain. A long chain takes seconds, so a process verifies one at a time.
-
-    Raises:
-        RateLimited: another chain is being verified.
-    """
-    if not _VERIFYING.acquire(blocking=False):
-        raise RateLimited(_BUSY)
-    try:
-        return budgets.verify_chain(session, services.ledger, visitor, dataset_id)
-    finally:
-        _VERIFYING.release()
 
 
 def _make_history(

@@ -9,9 +9,9 @@ from starlette.responses import RedirectResponse, Response
 from app.auth.caller import Caller
 from app.context import note_refusal
 from app.dashboard.forms import Mistakes, SentForm
-from app.dashboard.job_forms import JobForm, make_body, make_mistakes, write_curl, write_python
+from app.dashboard.job_forms import JobForm, make_body, make_mistakes, write_python
 from app.dashboard.once_forms import draw_form_key, read_once
-from app.dashboard.rendering import PREFIX, find_origin, render
+from app.dashboard.rendering import PREFIX, Twin, find_origin, render
 from app.dashboard.routing import make_page_router
 from app.dashboard.visitors import RunnerVisitor
 from app.datasets import access, views
@@ -117,7 +117,7 @@ def _refuse(
         note_refusal(InvalidRequest.code)
         return _render(request, visitor, dataset, typed, refusal, status=find_status(InvalidRequest()))
     note_refusal(refusal.code)
-    return _render(request, visitor, dataset, typed, make_mistakes(refusal), status=find_status(refusal))
+    return _render(request, visitor, dataset, typed, make_mistakes(refusal, typed), status=find_status(refusal))
 
 
 def _render(
@@ -139,6 +139,7 @@ def _render(
         "price",
         visitor,
         status=status,
+        twins=(Twin("/v1/quotes", "POST", json.dumps(document) if quote else "@job.json"),),
         dataset=dataset,
         typed=typed,
         mistakes=mistakes,
@@ -151,5 +152,4 @@ def _render(
         odds=None if quote is None or quote.cost is None else compute_odds(quote.cost.epsilon),
         odds_after=None if quote is None or quote.epsilon_after is None else compute_odds(quote.epsilon_after),
         python="" if body is None else write_python(body, origin),
-        curl=write_curl(document, origin),
     )

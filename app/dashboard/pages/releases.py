@@ -15,6 +15,7 @@ from app.dashboard.certificates import describe_certificate
 from app.dashboard.charts.intervals import draw_intervals
 from app.dashboard.charts.pairs import PairPlot, draw_pairs
 from app.dashboard.charts.weights import Profile, draw_weights, summarise
+from app.dashboard.pages.release_files import find_certificate, list_files
 from app.dashboard.paging import read_page
 from app.dashboard.rendering import render
 from app.dashboard.routing import make_page_router
@@ -138,12 +139,8 @@ def show_release(request: Request, services: Shared, visitor: MaybeVisitor, rele
         numbers=numbers,
         has_points=STORED_NAMES[Part.POINTS]["json"] in release.representations,
         ratio=RATIO_FAMILIES.get(str(release.body["model"]["family"])),
-        downloads=[
-            (f"{root}/{part}?format={name}", str(part), name)
-            for part, names in STORED_NAMES.items()
-            for name, stored in names.items()
-            if stored in release.representations
-        ],
+        downloads=list(list_files(release)),
+        statement=find_certificate(release),
         diagnostics=_list_diagnostics(release.body.get("diagnostics", {})),
     )
 

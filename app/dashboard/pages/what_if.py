@@ -12,15 +12,16 @@ from fastapi import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.audit.journal import record
+from app.auth import repository as auth
 from app.auth.caller import Caller
 from app.budgets import service as budgets
 from app.budgets import what_if
+from app.budgets.risks import bound_cost, bound_limit
 from app.budgets.schemas import LimitBody
 from app.context import note_refusal
 from app.dashboard.forms import Form, Mistakes, SentForm
 from app.dashboard.once_forms import draw_form_key, read_once
-from app.dashboard.rendering import PREFIX, render
-from app.dashboard.risks import bound_cost, bound_limit
+from app.dashboard.rendering import PREFIX, Twin, render
 from app.dashboard.routing import make_page_router
 from app.dashboard.visitors import OwnerVisitor, Visitor
 from app.datasets import access, views
@@ -263,6 +264,7 @@ def _render(
         "what_if",
         visitor,
         status=status,
+        twins=(_find_twin(question),),
         dataset=question.dataset,
         kind=question.kind,
         typed=question.typed,
@@ -272,6 +274,18 @@ def _render(
     )
 
 
+def _find_twin(question: Question) -> Twin:
+    """Find the call of the API that asks the same."""
+    names = {
+        "job": {"epsilon": "job_epsilon"},
+        "limit": {"epsilon": "limit_epsilon", "delta": "limit_delta"},
+        "allocation": {"key_id": "allocation_key", "epsilon": "allocation_epsilon"},
+    }[question.kind]
+    typed = {name: question.typed[field] for name, field in names.items() if question.typed[field]}
+    body = {name: float(text) if _NUMBER.fullmatch(text) else text for name, text in typed.items()}
+    return Twin(f"/v1/datasets/{question.dataset.id}/what-if/{question.kind}", "POST", json.dumps(body))
+
+
 def list_keys(services: Services, visitor: Caller, dataset: Dataset) -> list[tuple[str, str]]:
     """List the keys that may have an allocation, as options of a form."""
     if dataset.owner_id != visitor.id:
@@ -279,4 +293,6 @@ def list_keys(services: Services, visitor: Caller, dataset: Dataset) -> list[tup
     with services.database.read() as session:
         shared = views.make_detail(session, services.ledger, dataset).shared_with
         allocations = services.ledger.budget(session, dataset.id).allocations or ()
-    return [(key_id, key_id) for key_id in dict.fromkeys([*shared, *(each.key_id for each in allocations)])]
+        listed = list(dict.fromkeys([*shared, *(each.key_id for each in allocations)]))
+        names = auth.read_names(session, listed)
+    return [(key_id, f"{names[key_id]} ({key_id})" if key_id in names else key_id) for key_id in listed]

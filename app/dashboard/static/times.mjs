@@ -11,7 +11,10 @@ export function localise(part) {
     utc.className = "utc";
     utc.textContent = ` (${time.textContent} UTC)`;
     time.dataset.utc = time.textContent;
-    time.replaceChildren(LOCAL.format(at), utc);
+    const local = document.createElement("span");
+    local.className = "local";
+    local.textContent = LOCAL.format(at);
+    time.replaceChildren(local, utc);
   }
 }
 

@@ -73,6 +73,7 @@ _PARAMETERS: Final = {
     "action": "Only entries of this action, as in `POST /v1/jobs`.",
     "actor": "Only entries of this key.",
     "content-digest": "SHA-256 digest of the body, as in RFC 9530.",
+    "after": "Sequence number of the last entry that the caller has; 0: the first part.",
     "cursor": "Value of `next_cursor` of the page before; absent: the first page.",
     "dataset_id": "Id of the dataset.",
     "format": "Format of the answer. It takes precedence over `Accept`.",

@@ -1,7 +1,8 @@
 """The files of the documentation site, and the policies of its pages.
 
 A page may load scripts, styles, fonts and pictures from this server only. The theme of the site writes a few scripts
-and styles into each page. The page's policy allows exactly these, by their digests.
+and styles into each page. The page's policy allows exactly these, by their digests. It allows no style attribute, and
+``make docs`` leaves none.
 """
 
 import base64
@@ -32,7 +33,6 @@ _OTHER: Final = "application/octet-stream"
 _COMMON: Final = "img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'"
 _SCRIPT: Final = re.compile(r"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>", re.DOTALL)
 _STYLE: Final = re.compile(r"<style\b[^>]*>(.*?)</style>", re.DOTALL)
-_STYLE_ATTRIBUTE: Final = re.compile(r'\sstyle="([^"]*)"')
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,9 @@ def find_media_type(path: Path) -> str:
 
 def make_policy(page: str) -> str:
     """Make the policy of a page: files of this server, and the page's own scripts and styles by digest."""
-    styles, attributes = set(_STYLE.findall(page)), set(_STYLE_ATTRIBUTE.findall(page))
-    hashed = "'unsafe-hashes' " if attributes else ""
     return (
         f"default-src 'none'; script-src 'self' {_list_digests(_SCRIPT.findall(page))}; "
-        f"style-src 'self' {hashed}{_list_digests(styles | attributes)}; {_COMMON}; frame-ancestors 'none'"
+        f"style-src 'self' {_list_digests(_STYLE.findall(page))}; {_COMMON}; frame-ancestors 'none'"
     ).replace(" ;", ";")
 
 

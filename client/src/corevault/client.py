@@ -20,7 +20,7 @@ from corevault.pages import Page, fetch_page
 from corevault.replies.audit import AuditEntry
 from corevault.replies.catalogue import Catalogue
 from corevault.replies.dataset import Dataset
-from corevault.replies.job import Quote, Quotes
+from corevault.replies.job import Quote, Quotes, make_quote_row
 from corevault.replies.key import Me, SigningKey
 from corevault.resources.datasets import AsyncDatasets, Datasets
 from corevault.resources.jobs import DEFAULT_METHOD, AsyncJobs, Jobs, job_request
@@ -31,8 +31,8 @@ from corevault.verification import read_pins
 if TYPE_CHECKING:
     from corevault.pseudocoreset import Pseudocoreset
 
-_MOST_TARGETS = 20
-"""Targets that the server takes in one request."""
+_MOST_TARGETS, _MOST_ESTIMATES = 20, 4
+"""Targets that the server takes in one request, without and with the expected accuracy."""
 
 
 class _Calls:
@@ -96,15 +96,19 @@ class _Calls:
         size: int | None = None,
         method: str = DEFAULT_METHOD,
         parameters: Mapping[str, Any] | None = None,
+        expected_accuracy: bool = False,
     ) -> Any:
         """The prices for several ε, as a table with one row each: a DataFrame if pandas is installed.
+
+        With ``expected_accuracy``, ``widening`` estimates the factor of the interval that widens most. Its range is
+        from ``widening_from`` to ``widening_to``. The server needs about a second for each ε.
 
         >>> client.quotes("clinic", model, epsilons=[0.1, 0.5]).affordable.to_dict()
         {0.1: True, 0.5: True}
         """
-        rows = await self.quote_rows(
-            dataset_id, model, size=size, epsilons=epsilons, method=method, parameters=parameters
-        )
+        options: dict[str, Any] = {"size": size, "method": method, "parameters": parameters}
+        options["expected_accuracy"] = expected_accuracy
+        rows = await self.quote_rows(dataset_id, model, epsilons=epsilons, **options)
         return make_table(rows, index="epsilon")
 
     async def quote_rows(
@@ -116,6 +120,7 @@ class _Calls:
         size: int | None = None,
         method: str = DEFAULT_METHOD,
         parameters: Mapping[str, Any] | None = None,
+        expected_accuracy: bool = False,
     ) -> list[dict[str, Any]]:
         """The rows of ``quotes`` as dictionaries. Without ``epsilons`` there is one, as for public data.
 
@@ -129,19 +134,23 @@ class _Calls:
         for epsilon in targets:
             require_number(epsilon, "Each of epsilons")
         if not targets:
-            single = await self.quote(dataset_id, model, size=size, method=method, parameters=parameters)
-            return [_make_row(None if single.cost is None else single.cost.epsilon, single)]
-        rows = []
-        for start in range(0, len(targets), _MOST_TARGETS):
-            part = targets[start : start + _MOST_TARGETS]
+            options: dict[str, Any] = {"size": size, "method": method, "parameters": parameters}
+            single = await self.quote(dataset_id, model, expected_accuracy=expected_accuracy, **options)
+            return [make_quote_row(None if single.cost is None else single.cost.epsilon, single, expected_accuracy)]
+        rows, most = [], _MOST_ESTIMATES if expected_accuracy else _MOST_TARGETS
+        for start in range(0, len(targets), most):
+            part = targets[start : start + most]
             body = job_request(
                 dataset_id, model, method=method, size=size, epsilon=None, mechanism=None, parameters=parameters
             )
-            asked = await name_dataset(self._http, body | {"privacy": {"epsilon": part}})
+            body |= {"privacy": {"epsilon": part}} | ({"expected_accuracy": True} if expected_accuracy else {})
+            asked = await name_dataset(self._http, body)
             found = Quotes.from_json(await self._http.post("/v1/quotes", asked))
             if len(found.quotes) != len(part):
                 raise UnexpectedReply("The server's answer has another number of quotes than the request.")
-            rows += [_make_row(each, quote) for each, quote in zip(part, found.quotes, strict=True)]
+            rows += [
+                make_quote_row(each, quote, expected_accuracy) for each, quote in zip(part, found.quotes, strict=True)
+            ]
         return rows
 
     async def buy(
@@ -389,10 +398,3 @@ def _find_credentials() -> tuple[str, str | None]:
     from corevault.connection import find_credentials  # noqa: PLC0415 - it imports this module
 
     return find_credentials()
-
-
-def _make_row(epsilon: float | None, quote: Quote) -> dict[str, Any]:
-    cost = quote.cost
-    row: dict[str, Any] = {"epsilon": epsilon, "delta": None if cost is None else cost.delta}
-    row |= {name: getattr(quote, name) for name in ("affordable", "reason", "epsilon_after", "more_like_this")}
-    return row | {"warnings": " ".join(quote.warnings)}

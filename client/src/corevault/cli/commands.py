@@ -79,7 +79,8 @@ def upload(options: Namespace, output: Output) -> int:
 def quote(options: Namespace, output: Output) -> int:
     """Shows prices."""
     with connect(options.url) as client:
-        rows = client.quote_rows(options.dataset, _Model(options), epsilons=options.epsilon, **_job_options(options))
+        asked = {"epsilons": options.epsilon, "expected_accuracy": options.accuracy} | _job_options(options)
+        rows = client.quote_rows(options.dataset, _Model(options), **asked)
     output.show_rows(rows, name="epsilon")
     return OK
 

@@ -127,6 +127,7 @@ def _add_jobs(add: Add) -> None:
     quote = add("quote", "Show the price of a job; reads no row and changes nothing.")
     _add_job(quote)
     quote.add_argument("--epsilon", type=_number, nargs="+", default=[], help="one or several targets")
+    quote.add_argument("--accuracy", action="store_true", help="estimate how much noise widens intervals")
     run = add("run", "Buy a release: submit a job, and wait for it.")
     _add_job(run)
     run.add_argument("--epsilon", type=_number, help="target of the job")
