@@ -215,6 +215,24 @@ def unfreeze(
 
 
 @cli.command()
+def reset_audit(
+    reason: Annotated[str, typer.Option(help="Reason, which the audit log records.")],
+    data_dir: DataDir = None,
+) -> None:
+    """End an alarm of the continuous privacy audit.
+
+    Its evidence starts again at 1, and its threshold doubles.
+    """
+    from app.cli import installation
+
+    settings = load_settings(data_dir=data_dir)
+    with explain_failures():
+        installation.check_exists(settings)
+        resets = installation.reset_audit(settings, reason)
+    typer.echo(f"the continuous audit starts again (reset {resets}); its threshold is now {1000 * 2**resets:,}")
+
+
+@cli.command()
 def admin_key(
     file: Annotated[Path, typer.Argument(help="New file for the key, or - for standard output.")],
     data_dir: DataDir = None,
