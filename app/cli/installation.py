@@ -1,6 +1,7 @@
 """Operations on an installation: its lock, keys, database and administrators."""
 
 import fcntl
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -85,6 +86,21 @@ def check_keys(settings: Settings) -> None:
     """End a command that needs key files if there are none."""
     if not settings.keys_dir.is_dir():
         fail(f"there are no keys in {settings.keys_dir}; set --data-dir to the folder of an installation")
+
+
+def check_statement(settings: Settings, file: Path) -> None:
+    """End a command that could not write its signed statement."""
+    check_keys(settings)
+    if file.exists():
+        fail(f"{file} exists already; choose another file for the statement")
+    if not file.absolute().parent.is_dir():
+        fail(f"there is no folder {file.absolute().parent} for the statement")
+
+
+def write_document(file: Path, document: Mapping[str, Any]) -> None:
+    """Write a signed document as JSON to a new file."""
+    with file.open("x", encoding="utf-8") as opened:
+        opened.write(json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
 def check_identity_key(settings: Settings) -> None:
