@@ -41,7 +41,7 @@ def sign_statement(
 ) -> dict[str, Any]:
     """Sign the statement of an audit with the release key, which also signs certificates.
 
-    It contains all records with their raw counts, also those of failures, and digests of the installed code.
+    It contains all records with their raw counts, also of failures, and digests of the installed code.
 
     Raises:
         VaultError: the release key is missing or damaged.

@@ -1,4 +1,4 @@
-"""Digests of the code that is installed, so that a statement names exactly what was audited."""
+"""Digests of the installed code, for statements of audits."""
 
 import base64
 import hashlib
@@ -41,9 +41,10 @@ def digest_sources(package: str) -> str:
 
 
 def digest_distribution(name: str) -> dict[str, Any]:
-    """Compute one digest of a distribution's record, and count its files that differ from the record.
+    """Compute one digest of a distribution's record, and count altered files.
 
-    Compiled bytecode has no digest in a record, and is left out. So are scripts, which are outside of the package.
+    An altered file is absent, or differs from the record. Compiled bytecode has no digest in a record, and is left out.
+    So are scripts, which are outside of the package.
     """
     try:
         installed = distribution(name)

@@ -86,7 +86,7 @@ def test_batches_add_up_across_restarts_and_workers(database: Database, database
 
 
 def test_one_batch_is_drawn_at_a_time(database: Database) -> None:
-    """A ticket is taken before the answers are drawn, so their place does not depend on them."""
+    """A ticket is taken before its answers are drawn."""
     with database.write() as tx:
         first = service.take_ticket(tx)
     with database.write() as tx:

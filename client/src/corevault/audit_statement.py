@@ -5,7 +5,7 @@ every attack, digests of the audited code, and the bounds. This module checks th
 again from the counts. It shares no code with the server, so it is a second derivation.
 
 The canary's answer follows ``N(0, s^2)`` without it, and ``(1 - q) N(0, s^2) + q N(1, s^2)`` with it. Bounds on both
-rates are those of Clopper and Pearson. Sources: Nasr et al., *Tight auditing of differentially private machine
+rates are by Clopper and Pearson. Sources: Nasr et al., *Tight auditing of differentially private machine
 learning*, 2023; Steinke, Nasr & Jagielski, *Privacy auditing with one (1) training run*, 2023.
 """
 
@@ -22,7 +22,7 @@ from corevault.replies.release import Certificate
 from corevault.verification import read_pins, verify_signature
 
 _TOLERANCE: Final = 1e-6
-"""Largest relative difference between a stated bound and the one that is computed here."""
+"""Largest relative difference between a stated and a computed bound."""
 _MOST_EPSILON: Final = 600.0
 
 
@@ -151,7 +151,7 @@ def compute_epsilon(noise: float, rate: float, delta: float) -> float:
 
 
 def _compute_delta(noise: float, rate: float, epsilon: float) -> float:
-    """The larger hockey-stick divergence of both directions, at the answer where the likelihood ratio is the bound."""
+    """The larger hockey-stick divergence of both directions."""
 
     def cut(log_ratio: float) -> float:
         inner = (math.exp(log_ratio) - (1 - rate)) / rate
@@ -166,7 +166,7 @@ def _compute_delta(noise: float, rate: float, epsilon: float) -> float:
 
 
 def bound_by_guesses(canaries: int, guesses: int, correct: int, delta: float, confidence: float) -> float:
-    """The lower bound on epsilon by the guesses about many canaries in one run (Steinke et al., Theorem 5.2)."""
+    """The lower bound on epsilon by guesses about many canaries (Theorem 5.2)."""
     low, high = 0.0, 50.0
     if _compute_chance(canaries, guesses, correct, low, delta) > 1 - confidence:
         return 0.0
