@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy.orm import defer
 
 from app.audit.journal import record_command
 from app.audit.models import AuditEntry
@@ -59,7 +60,7 @@ class Outcome:
 def find_state(session: ReadSession) -> AuditState | None:
     """Find the state; None if it is missing or its numbers contradict each other."""
     try:
-        state = session.get(AuditState, ROW_ID)
+        state = session.get(AuditState, ROW_ID, options=[defer(AuditState.capitals)])  # most callers need no capitals
     except (ValueError, TypeError):  # a stored time has another form
         return None
     return state if state is not None and _is_sound(state) else None
