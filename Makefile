@@ -123,6 +123,9 @@ bench: $(INSTALLED) ## Speed and memory of queries, runs and quotes, with their 
 presence-bench: $(INSTALLED) ## Whether processor time depends on the number of slots that contain a row, into docs/benchmarks: five minutes
 	$(BIN)/python -m benchmarks.presence --csv docs/benchmarks/presence.csv
 
+side-channels: $(INSTALLED) ## Whether jobs on neighbouring tables differ beyond noised answers, into docs/benchmarks: ten minutes
+	$(BIN)/python -m benchmarks.side_channels
+
 reads-bench: $(INSTALLED) ## Reads of public releases at fixed rates, server and generator on two cores
 	$(BIN)/python -m benchmarks.reads --csv docs/benchmarks/reads.csv
 

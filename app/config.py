@@ -179,6 +179,10 @@ class Settings(BaseSettings):
     """
     worker_processes: Count = 1
     """Runs that one worker executes at the same time."""
+    audit_share: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.01
+    """Largest share of a worker's time for the continuous privacy audit; 0 turns it off."""
+    audit_detection_seconds: Seconds = 86_400.0
+    """Time within which the audit should detect a small defect. If it would take longer, ``/metrics`` shows it."""
     partitions: Annotated[int, Field(ge=1, le=64)] = 1
     """Parts of a large query, each for one worker process; 1: queries are not split."""
     split_rows: Count = 10_000_000

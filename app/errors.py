@@ -101,6 +101,16 @@ class BudgetExceeded(CorevaultError):
     )
 
 
+class PrivacyAlarm(CorevaultError):
+    """The continuous audit has evidence against the privacy mechanism, or its state is unknown."""
+
+    code = "privacy_alarm"
+    default = (
+        "The continuous privacy audit has raised an alarm, so no private data is opened until an administrator acts. "
+        "This call charged nothing."
+    )
+
+
 class PreconditionFailed(CorevaultError):
     code = "precondition_failed"
     default = "The resource is not the one in the If-Match header; read it again."

@@ -30,7 +30,7 @@ from app.datasets.uploads.endpoints import router as uploads_router
 from app.db import BackgroundWriter, Database, WriteSession, make_engine
 from app.errors import CorevaultError, DependencyUnavailable
 from app.health.endpoints import router as health_router
-from app.health.gauges import Gauges
+from app.health.gauges import DETECTION_SECONDS, Gauges
 from app.health.metrics import Metrics
 from app.health.readiness import Readiness
 from app.http.errors.openapi import describe
@@ -86,6 +86,7 @@ def create_app(
     hosts: AllowedHosts | None = None,
     least_rate: LeastRate | None = None,
     guide: Path | None = None,
+    detection_seconds: float = DETECTION_SECONDS,
 ) -> FastAPI:
     """Make the ASGI application. It verifies the ledger at start-up.
 
@@ -96,8 +97,9 @@ def create_app(
         hosts: allowed values of the Host header; None: all.
         least_rate: lowest accepted rate of request bodies; None: no limit.
         guide: the folder of the documentation site; None: there is none.
+        detection_seconds: time within which the continuous audit should detect a small defect.
     """
-    counts = Metrics(Gauges(services.database), shared=metrics_dir) if metrics else None
+    counts = Metrics(Gauges(services.database, detection_seconds), shared=metrics_dir) if metrics else None
     recorder = AuditRecorder(services.database, services.signer)
     observers: tuple[Callable[[Exchange], None], ...] = (log_exchange, recorder.observe)
     if counts is not None:
@@ -118,7 +120,7 @@ def create_app(
     app.add_exception_handler(HTTPException, answer_router_error)
     app.add_exception_handler(405, answer_method_not_allowed)
     app.state.services, app.state.body_key = services, services.identity_key
-    app.state.metrics = counts
+    app.state.metrics, app.state.detection_seconds = counts, detection_seconds
     app.state.guide = open_site(guide)
     app.state.audit_recorder = recorder
     app.state.public_releases = cache

@@ -50,6 +50,12 @@ PANELS: Final[tuple[Panel, ...]] = (
     ("Time since the oldest lease expired", "s", "max(corevault_job_lease_overdue_seconds)", "seconds"),
     ("Database", "bool", "min(corevault_database_up)", "database"),
     ("Sweeper", "bool", "max(corevault_sweeper_up)", "sweeper"),
+    ("Evidence of the privacy audit", "short", "max by (moment) (corevault_continuous_audit_evidence)", "{{moment}}"),
+    ("Openings refused by the audit", "bool", "max by (cause) (corevault_continuous_audit_refuses)", "{{cause}}"),
+    ("Answers of the audit per second", "short", "max(rate(corevault_continuous_audit_answers_total[5m]))", "answers"),
+    ("Time since the last batch of the audit", "s", "max(corevault_continuous_audit_age_seconds)", "age"),
+    ("Time to detect a small defect", "s", "max(corevault_continuous_audit_detection_seconds)", "expected"),
+    ("Audit without power", "bool", "max(corevault_continuous_audit_power_lost)", "lost"),
     ("Audit entries not yet in the chain", "short", "max(corevault_audit_unchained)", "entries"),
 )
 

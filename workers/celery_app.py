@@ -1,7 +1,8 @@
 """The worker's composition root: makes the Celery application and the objects that its tasks use."""
 
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import dp_accounting as _dp_accounting  # noqa: F401  (loaded here, so that no run imports a module)
@@ -20,6 +21,7 @@ from app.releases.publication import Publisher
 from app.vault.keys import load_worker_keys
 from app.vault.signing import Signer
 from workers.composition import make_ledger, open_areas
+from workers.continuous_audit import Auditor, Governor
 from workers.enclave import Limits, OpeningKey
 from workers.ingest_task import Ingestion
 from workers.run_limits import confine
@@ -45,6 +47,10 @@ class TaskHandlers:
     runner: Runner
     ingestion: Ingestion
     helper: Helper
+    auditor: Auditor | None = None
+    """Audits this process between tasks; None: the audit is turned off."""
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    """Held by a task while it runs, and by the audit while it draws a batch."""
 
 
 def make_celery(settings: Settings) -> Celery:
@@ -90,6 +96,8 @@ def make_task_handlers(settings: Settings, stopping: Callable[[], bool]) -> Task
         decoded_bytes=settings.max_decoded_bytes,
         time_scale=settings.run_limit_scale,
     )
+    turn = threading.Lock()
+    auditor = Auditor(database, Governor(settings.audit_share), turn) if settings.audit_share else None
     return TaskHandlers(
         runner=Runner(
             database,
@@ -104,6 +112,8 @@ def make_task_handlers(settings: Settings, stopping: Callable[[], bool]) -> Task
         ),
         ingestion=Ingestion(database, ledger, areas, opening_key, limits, pace, stopping),
         helper=Helper(database, ledger, areas, opening_key, tables),
+        auditor=auditor,
+        turn=turn,
     )
 
 

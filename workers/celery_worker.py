@@ -45,7 +45,9 @@ def work(settings: Settings) -> None:
         die_with_parent(parent)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a signal to the whole group is for the first process only
         tracing.configure(settings.otlp_endpoint, "corevault-worker")  # not before the fork: it starts a thread
-        _handlers[os.getpid()] = make_task_handlers(settings, stop_flag.is_set)
+        handlers = _handlers[os.getpid()] = make_task_handlers(settings, stop_flag.is_set)
+        if handlers.auditor is not None:
+            threading.Thread(target=handlers.auditor.run, args=(threading.Event(),), name="audit", daemon=True).start()
 
     def shut_down(**_: Any) -> None:
         threading.Thread(target=_shut_down, args=(sweeper, stop, stop_flag), name="shutdown", daemon=True).start()

@@ -84,15 +84,18 @@ def compute(
         public = run_public(plan, facts, rows, make_sampling_generator())
         on_step(plan.steps)
         return public, plan.events
-    oracle = _make_oracle(plan, facts, rows, summation)
+    oracle = make_oracle(plan, facts, rows, summation)
     released = run(plan, facts, GuardedOracle(oracle), make_monte_carlo_generator(), on_step)
     return released, oracle.executed
 
 
-def _make_oracle(
-    plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, summation: Summation | None
+def make_oracle(
+    plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, summation: Summation | None = None
 ) -> ClippedGaussianOracle:
-    """Draw all subsamples and gather their rows. Only the store or the process may fail here."""
+    """Draw all subsamples and gather their rows. Only the store or the process may fail here.
+
+    Runs and the continuous audit make their oracles here.
+    """
     model = make_run_problem(plan, facts).model
     try:
         sampling = make_sampling_generator()

@@ -16,20 +16,31 @@ from workers.messages import parse_identifier
 
 def register(celery: Celery, get_handlers: Callable[[], TaskHandlers]) -> None:
     """Register the tasks; ``get_handlers`` returns the handlers of the process that runs a task."""
-    _register(celery, RUN_JOB, lambda: get_handlers().runner.run)
-    _register(celery, INGEST_CONTENT, lambda: get_handlers().ingestion.run)
-    _register(celery, SUM_PARTITION, lambda: get_handlers().helper.run)
+    _register(celery, RUN_JOB, get_handlers, lambda handlers: handlers.runner.run)
+    _register(celery, INGEST_CONTENT, get_handlers, lambda handlers: handlers.ingestion.run)
+    _register(celery, SUM_PARTITION, get_handlers, lambda handlers: handlers.helper.run)
 
 
-def _register(celery: Celery, name: str, get_handler: Callable[[], Callable[[str], None]]) -> None:
+def _register(
+    celery: Celery,
+    name: str,
+    get_handlers: Callable[[], TaskHandlers],
+    choose: Callable[[TaskHandlers], Callable[[str], None]],
+) -> None:
     def task(*arguments: object, **named: object) -> None:
         identifier = parse_identifier(arguments, named)
         if identifier is None:
             structlog.get_logger().warning("message ignored", task=name)
         else:
-            _guard(name, lambda: get_handler()(identifier))
+            _guard(name, lambda: _run(get_handlers(), choose, identifier))
 
     celery.task(task, name=name, typing=False, shared=False)
+
+
+def _run(handlers: TaskHandlers, choose: Callable[[TaskHandlers], Callable[[str], None]], identifier: str) -> None:
+    """Run the task; the continuous audit of this process waits."""
+    with handlers.turn:
+        choose(handlers)(identifier)
 
 
 def _guard(task: str, run: Callable[[], None]) -> None:

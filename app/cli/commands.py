@@ -156,6 +156,7 @@ def verify(
 
 @cli.command()
 def audit(
+    *,
     answers: Annotated[
         int | None, typer.Option(min=2, help="Answers in each setting, half of them with the canary. Default: few.")
     ] = None,
@@ -163,18 +164,34 @@ def audit(
         list[str] | None, typer.Option(help="Section to run; repeat it for several. Default: all sections.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    statement: Annotated[
+        Path | None, typer.Option(help="Also write a signed statement of the result and of the installed code.")
+    ] = None,
+    commit: Annotated[
+        str | None, typer.Option(help="Commit for the statement, if the installation does not record it.")
+    ] = None,
+    data_dir: DataDir = None,
 ) -> None:
     """Attack the privacy mechanism on simulated tables, and compare the result with the guarantee.
 
-    It uses no data of the installation and changes nothing. The exit status is 1 if an attack exceeds the guarantee.
+    It uses no data of the installation. The exit status is 1 if an attack exceeds the guarantee. Only a statement needs
+    the folder of an installation, whose release key signs it.
     """
     with pause_collection():
-        from app.cli import auditing
+        from app.cli import auditing, installation
         from app.inference.audit.report import SECTIONS, choose_size
     unknown = sorted(set(section or ()) - SECTIONS.keys())
     if unknown:
         fail(f"no section {unknown[0]}; the sections are {', '.join(SECTIONS)}", MISUSED)
-    if not auditing.report(choose_size(answers), section or list(SECTIONS), as_json=as_json):
+    size = choose_size(answers)
+    with explain_failures():
+        settings = load_settings(data_dir=data_dir) if statement else None
+        if settings and statement:
+            installation.check_statement(settings, statement)
+        found = auditing.report(size, section or list(SECTIONS), as_json=as_json)
+        if settings and statement:
+            installation.write_document(statement, auditing.sign_statement(settings, size, found, commit))
+    if auditing.count_failures(found):
         raise typer.Exit(1)
 
 
@@ -212,6 +229,24 @@ def unfreeze(
         installation.check_exists(settings)
         installation.unfreeze(settings, dataset_id, reason)
     typer.echo(f"{dataset_id}: the account is not frozen any more")
+
+
+@cli.command()
+def reset_audit(
+    reason: Annotated[str, typer.Option(help="Reason, which the audit log records.")],
+    data_dir: DataDir = None,
+) -> None:
+    """End an alarm of the continuous privacy audit.
+
+    Its evidence starts again at 1, and its threshold doubles.
+    """
+    from app.cli import installation
+
+    settings = load_settings(data_dir=data_dir)
+    with explain_failures():
+        installation.check_exists(settings)
+        resets = installation.reset_audit(settings, reason)
+    typer.echo(f"the continuous audit starts again (reset {resets}); its threshold is now {1000 * 2**resets:,}")
 
 
 @cli.command()

@@ -1,6 +1,7 @@
 """Operations on an installation: its lock, keys, database and administrators."""
 
 import fcntl
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -19,6 +20,7 @@ from app.auth.service import Keys
 from app.cli.failures import fail, warn
 from app.cli.relocation import sort_into_areas
 from app.config import Settings
+from app.continuous_audit import service as continuous_audit
 from app.db import Database, grants, make_engine
 from app.db.migrations import upgrade
 from app.errors import CorevaultError, Unauthenticated
@@ -84,6 +86,21 @@ def check_keys(settings: Settings) -> None:
     """End a command that needs key files if there are none."""
     if not settings.keys_dir.is_dir():
         fail(f"there are no keys in {settings.keys_dir}; set --data-dir to the folder of an installation")
+
+
+def check_statement(settings: Settings, file: Path) -> None:
+    """End a command that could not write its signed statement."""
+    check_keys(settings)
+    if file.exists():
+        fail(f"{file} exists already; choose another file for the statement")
+    if not file.absolute().parent.is_dir():
+        fail(f"there is no folder {file.absolute().parent} for the statement")
+
+
+def write_document(file: Path, document: Mapping[str, Any]) -> None:
+    """Write a signed document as JSON to a new file."""
+    with file.open("x", encoding="utf-8") as opened:
+        opened.write(json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
 def check_identity_key(settings: Settings) -> None:
@@ -191,6 +208,12 @@ def unfreeze(settings: Settings, dataset_id: str, reason: str) -> None:
     with Database(make_engine(settings.database_url)) as database, database.write() as tx:
         ledger.unfreeze(tx, dataset_id, reason)
         record_command(tx, "unfreeze", dataset_id, reason=reason)
+
+
+def reset_audit(settings: Settings, reason: str) -> int:
+    """Start the evidence of the continuous audit again; return the number of resets."""
+    with Database(make_engine(settings.database_url)) as database, database.write() as tx:
+        return continuous_audit.reset(tx, reason)
 
 
 def rotate_ledger_key(settings: Settings) -> str:

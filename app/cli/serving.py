@@ -36,6 +36,7 @@ def serve(settings: Settings, listener: socket.socket) -> None:
             hosts=AllowedHosts.of(settings.allowed_hosts),
             least_rate=_least_rate(settings),
             guide=settings.guide_dir,
+            detection_seconds=settings.audit_detection_seconds,
         ),
         http=make_protocol(settings.header_seconds, settings.unread_seconds),
         ws="none",

@@ -17,6 +17,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.audit.models import AuditEntry
+from app.continuous_audit.status import read_status
 from app.datasets.models import Content
 from app.db import Database, ReadSession, now
 from app.jobs.lifecycle import Stage
@@ -24,6 +25,7 @@ from app.jobs.models import Job, WorkerLease
 from app.ledger import metrics
 
 CACHE_SECONDS: Final = 5.0
+DETECTION_SECONDS: Final = 86_400.0
 CLAIMS: Final = 200
 """Number of the latest claims from which the times to claim are computed."""
 JOB_STATUSES: Final = ("queued", "running", "succeeded", "failed", "cancelled")
@@ -34,8 +36,12 @@ QUANTILES: Final = (0.5, 0.99, 1.0)
 class Gauges(Collector):
     """Reads the database at most every :data:`CACHE_SECONDS`, for any number of scrapes."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, detection_seconds: float = DETECTION_SECONDS) -> None:
+        """Prepare to read.
+
+        ``detection_seconds``: the continuous audit has no power if it needs longer for a small defect.
+        """
+        self._database, self._detection_seconds = database, detection_seconds
         self._lock = Lock()
         self._read_at = -CACHE_SECONDS
         self._metrics: Sequence[Metric] = ()
@@ -54,7 +60,13 @@ class Gauges(Collector):
     def _read(self) -> Iterator[Metric]:
         try:
             with self._database.read() as session:
-                families = [*_queues(session), *_jobs(session), *_ledger(session), *_installation(session)]
+                families = [
+                    *_queues(session),
+                    *_jobs(session),
+                    *_ledger(session),
+                    *_installation(session),
+                    *_continuous_audit(session, self._detection_seconds),
+                ]
         except SQLAlchemyError:
             yield _gauge("database_up", "Whether the database answers.", 0)
             return
@@ -103,6 +115,21 @@ def _installation(session: ReadSession) -> Iterator[Metric]:
     yield _gauge("sweeper_up", "Whether a worker holds the sweeper's lease.", swept)
     unchained = session.scalar(select(func.count()).select_from(AuditEntry).where(AuditEntry.sequence.is_(None))) or 0
     yield _gauge("audit_unchained", "Audit entries that are not in the chain yet.", unchained)
+
+
+def _continuous_audit(session: ReadSession, detection_seconds: float) -> Iterator[Metric]:
+    status = read_status(session)
+    yield _counter("continuous_audit_answers", "Answers of the continuous audit since its start.", status.answers)
+    evidence = {"now": status.evidence, "largest": status.largest, "threshold": status.threshold}
+    yield _family("continuous_audit_evidence", "Evidence (e-value) against the privacy mechanism.", "moment", evidence)
+    states = {"alarm": status.has_alarm, "damaged": status.is_damaged}
+    refusing = {name: float(value) for name, value in states.items()}
+    yield _family("continuous_audit_refuses", "Whether private data is not opened, by cause.", "cause", refusing)
+    yield _gauge("continuous_audit_age_seconds", "Time since the last batch of the audit.", status.age_seconds)
+    expected = status.expected_seconds
+    yield _gauge("continuous_audit_detection_seconds", "Expected time to detect a small defect.", expected)
+    lost = status.is_damaged or expected > detection_seconds
+    yield _gauge("continuous_audit_power_lost", "Whether that takes longer than it should.", float(lost))
 
 
 def _count(session: ReadSession, column: object, words: Sequence[str]) -> Mapping[str, float]:

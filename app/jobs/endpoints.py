@@ -70,7 +70,7 @@ def quote(services: Shared, caller: Runner, http: Request, request: Idempotent, 
     status_code=202,
     response_model=JobView,
     operation_id="submit_job",
-    responses=make_problem_responses(*_REFUSALS, "budget_exceeded"),
+    responses=make_problem_responses(*_REFUSALS, "budget_exceeded", "privacy_alarm"),
 )
 def submit(services: Shared, caller: Runner, request: Idempotent, body: JobBody) -> JSONResponse:
     """Reserve a job's price and queue the job.

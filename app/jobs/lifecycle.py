@@ -23,6 +23,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, literal
 
 from app import crashpoints
+from app.continuous_audit import service as continuous_audit
 from app.datasets import ingestion
 from app.datasets import repository as datasets
 from app.datasets.models import Dataset
@@ -143,6 +144,9 @@ class Lifecycle:
 
         Nothing is refunded afterwards. A later attempt uses the same content and the same reservation. If the dataset
         is deleted, this call ends the job and returns None.
+
+        Raises:
+            PrivacyAlarm: the continuous audit has raised an alarm, or its state is damaged. Nothing is opened.
         """
         job = self._lock(tx, claim.job_id)
         if self._ends_with_dataset(tx, job, claim):
@@ -155,6 +159,7 @@ class Lifecycle:
                 raise Internal
             repository.change(tx, job.id, content_id=content.id)
         if self._ledger.is_reserved(tx, job.id):
+            continuous_audit.check(tx)
             planned = plan_json.from_json(job.plan).events
             self._ledger.open(tx, job.id, planned, self._terms(tx, job))
         return repository.get(tx, job.id)

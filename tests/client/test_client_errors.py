@@ -22,6 +22,7 @@ CODES = {
     "state_conflict": 409,
     "offset_mismatch": 409,
     "budget_exceeded": 409,
+    "privacy_alarm": 409,
     "precondition_failed": 412,
     "content_too_large": 413,
     "unsupported_media_type": 415,

@@ -2,10 +2,13 @@
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import update
 
+from app.continuous_audit.models import AuditState
 from app.db import now
 from app.errors import DependencyUnavailable
 from app.health.readiness import Readiness
@@ -126,6 +129,26 @@ def test_the_audit_log_can_be_filtered(house: House, browse: Open, auditor: rows
     assert "<script" not in remove_scripts(page)[0]
     for query in ({"outcome": "other"}, {"since": "x"}, {"cursor": "x"}):
         assert browser.get("/dashboard/audit-log", params=query).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"alarmed_at": now()}, "The audit has raised an alarm"),
+        ({"damaged": True}, "The state of the audit cannot be read"),
+        ({"last_at": now() - timedelta(days=2)}, "would not detect a small defect in time"),
+    ],
+)
+def test_the_system_page_shows_faults_of_the_audit(
+    browse: Open, house: House, admin: rows.Key, values: dict[str, Any], words: str
+) -> None:
+    browser = browse(admin)
+    assert words not in browser.get("/dashboard/system").text
+    with house.database.write() as tx:
+        tx.execute(update(AuditState).values(**values))
+    page = browser.get("/dashboard/system").text
+    assert "Continuous privacy audit" in page
+    assert words in page
 
 
 def test_the_system_page_states_the_readiness(

@@ -29,8 +29,9 @@ WORDS = {
     "status": set(gauges.JOB_STATUSES) | set(gauges.CONTENT_STATUSES),
     "stage": {"queued", "preparing", "running", "publishing", "ended"},
     "state": {"reserved", "opened"},
-    "cause": {"run", "mismatch", "unknown"},
+    "cause": {"run", "mismatch", "unknown", "alarm", "damaged"},
     "quantile": {"0.5", "0.99", "1.0"},
+    "moment": {"now", "largest", "threshold"},
     "method": {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"},
 }
 
@@ -60,7 +61,10 @@ def test_an_empty_installation_has_every_series_at_zero(database: Database) -> N
     found = _values(database)
     assert found["database_up",] == 1
     assert found["queue_depth", "job"] == found["queue_age_seconds", "job"] == found["ledger_refusals_total",] == 0
-    assert {value for name, value in found.items() if name != ("database_up",)} == {0}
+    audit = {name[1:]: value for name, value in found.items() if name[0] == "continuous_audit_evidence"}
+    assert audit == {("now",): 1, ("largest",): 1, ("threshold",): pytest.approx(1000)}
+    rest = {name: value for name, value in found.items() if not name[0].startswith(("database_up", "continuous_audit"))}
+    assert set(rest.values()) == {0}
 
 
 def test_queues_jobs_and_reservations_are_counted(house: House, owner: rows.Key, database: Database) -> None:

@@ -162,7 +162,7 @@ class Laboratory:
         job_id = self.house.job(self.datasets[kind], self.owner, **body)
         meter = Meter()
         with (
-            mock.patch.object(computation, "_make_oracle", meter.around(computation._make_oracle)),
+            mock.patch.object(computation, "make_oracle", meter.around(computation.make_oracle)),
             mock.patch.object(computation.GuardedOracle, "ask", meter.around(computation.GuardedOracle.ask)),
         ):
             self.house.runner(pace=Pace(60, 60)).run(job_id)

@@ -1,6 +1,7 @@
 """Tasks use only the id in a message: anybody on the broker can send one."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +25,7 @@ def celery(ran: list[str]) -> Iterator[Celery]:
     """Tasks whose handlers only record their arguments."""
     recorder = SimpleNamespace(run=ran.append)
     celery = Celery("test", set_as_current=False, fixups=[])
-    handlers: Any = SimpleNamespace(runner=recorder, ingestion=recorder, helper=recorder)
+    handlers: Any = SimpleNamespace(runner=recorder, ingestion=recorder, helper=recorder, turn=nullcontext())
     register(celery, lambda: handlers)
     yield celery
     celery.close()

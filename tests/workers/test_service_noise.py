@@ -35,7 +35,7 @@ def _plan(event: AtomicEvent) -> MechanismPlan:
 
 
 def _answers(plan: MechanismPlan) -> Iterator[Array64]:
-    oracle = computation._make_oracle(plan, FACTS, EMPTY, None)
+    oracle = computation.make_oracle(plan, FACTS, EMPTY, None)
     assert isinstance(oracle, ClippedGaussianOracle)
     for _ in range(COUNT):
         yield oracle.ask(PotentialSum(np.zeros((LENGTH, 2)), CLIP))

@@ -1,5 +1,6 @@
 """The state of the service, for administrators and auditors; it changes nothing."""
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -30,6 +31,7 @@ _SHOWN: Final[Mapping[tuple[str, str], str]] = {
     ("corevault_ledger_accounts_frozen", "mismatch"): "Accounts that do not verify",
     ("corevault_ledger_accounts_frozen", "unknown"): "Accounts that are frozen for an unknown cause",
     ("corevault_audit_unchained", ""): "Audit entries that are not in the chain yet",
+    ("corevault_continuous_audit_answers_total", ""): "Answers of the continuous privacy audit",
 }
 """Metric and label -> words. Counts of uploads by outcome are left out, because outcomes depend on rows."""
 
@@ -46,7 +48,7 @@ def show_system(request: Request, services: Shared, visitor: OverseerVisitor) ->
         fault = error.detail
     values = {
         (sample.name, next(iter(sample.labels.values()), "")): sample.value
-        for metric in Gauges(services.database).collect()
+        for metric in Gauges(services.database, request.app.state.detection_seconds).collect()
         for sample in metric.samples
     }
     return render(
@@ -58,6 +60,24 @@ def show_system(request: Request, services: Shared, visitor: OverseerVisitor) ->
         without=without,
         sweeps=values.get(("corevault_sweeper_up", ""), 0.0) > 0,
         figures=[(words, int(values[name])) for name, words in _SHOWN.items() if name in values],
+        audit=_describe_audit(values),
         verification_keys=services.verification_keys,
         limits=services.limits,
     )
+
+
+def _describe_audit(values: Mapping[tuple[str, str], float]) -> Mapping[str, object] | None:
+    """Put the figures of the continuous audit into words; None if the database does not answer."""
+    prefix = "corevault_continuous_audit_"
+    if (f"{prefix}power_lost", "") not in values:
+        return None
+    expected = values[f"{prefix}detection_seconds", ""]
+    evidence = {name: values[f"{prefix}evidence", name] for name in ("now", "largest", "threshold")}
+    return {
+        "has_alarm": values[f"{prefix}refuses", "alarm"] > 0,
+        "is_damaged": values[f"{prefix}refuses", "damaged"] > 0,
+        "has_lost_power": values[f"{prefix}power_lost", ""] > 0,
+        "evidence": [(name, f"{value:,.4g}") for name, value in evidence.items()],
+        "minutes_since_last": round(values[f"{prefix}age_seconds", ""] / 60),
+        "minutes_to_detect": round(expected / 60) if math.isfinite(expected) else None,
+    }

@@ -15,6 +15,7 @@ PROBLEMS: Final[Mapping[str, tuple[int, str]]] = {
     "state_conflict": (409, "State does not allow this"),
     "offset_mismatch": (409, "Upload offset mismatch"),
     "budget_exceeded": (409, "Budget exceeded"),
+    "privacy_alarm": (409, "Privacy alarm"),
     "precondition_failed": (412, "Precondition failed"),
     "content_too_large": (413, "Content too large"),
     "unsupported_media_type": (415, "Unsupported media type"),

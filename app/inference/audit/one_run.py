@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from app.inference.audit.mechanism import Sample
 from app.inference.audit.subjects import make_plan
 from app.inference.audit.tables import make_facts
-from app.inference.core.facts import Column
+from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
-from app.inference.core.plan import ModelSpec
+from app.inference.core.plan import MechanismPlan, ModelSpec
 from app.inference.core.problems import make_problem
 from app.inference.core.row_source import PRESENT
 from app.inference.private_zone.mechanisms import DiscreteGaussian
@@ -52,18 +52,24 @@ class OrthogonalTable:
         return values | {"flag": np.zeros(len(indices)), PRESENT: there.astype(np.uint8)}
 
 
-def ask_about_canaries(claim: AnswerLaw, present: Array64, queries: int) -> Array64:
-    """Run ``queries`` queries about a table with these canaries; return aligned answers ``(queries, m)``."""
-    names = tuple(f"x{j}" for j in range(len(present)))
-    facts = make_facts((*(Column(name, "real", -1, 1) for name in names), Column("flag", "binary")), len(present), 1)
+def make_canary_query(claim: AnswerLaw, canaries: int, queries: int) -> tuple[MechanismPlan, DeclaredFacts, MeanSum]:
+    """Plan ``queries`` queries about a table of ``canaries`` canaries; return plan, facts and query."""
+    names = tuple(f"x{j}" for j in range(canaries))
+    facts = make_facts((*(Column(name, "real", -1, 1) for name in names), Column("flag", "binary")), canaries, 1)
     spec = ModelSpec("logistic-regression", names, "flag")
     event: AtomicEvent = GaussianEvent(claim.noise)
     if claim.rate < 1:
         event = PoissonSampledEvent(claim.rate, GaussianEvent(claim.noise))
-    query = MeanSum(_SCALE, len(present) + 1, intercept=True, clip=_CLIP)
+    query = MeanSum(_SCALE, canaries + 1, intercept=True, clip=_CLIP)
+    return make_plan(spec, query, event, queries), facts, query
+
+
+def ask_about_canaries(claim: AnswerLaw, present: Array64, queries: int) -> Array64:
+    """Run ``queries`` queries about a table with these canaries; return aligned answers ``(queries, m)``."""
+    plan, facts, query = make_canary_query(claim, len(present), queries)
     oracle = ClippedGaussianOracle(
-        make_problem(spec, facts).model,
-        make_plan(spec, query, event, queries),
+        make_problem(plan.model, facts).model,
+        plan,
         facts,
         OrthogonalTable(present),
         noise=DiscreteGaussian(),

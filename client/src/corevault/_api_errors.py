@@ -216,6 +216,16 @@ class BudgetExceeded(ApiError):
         return Cost.from_json(given) if isinstance(given, dict) and {"epsilon", "delta"} <= given.keys() else given
 
 
+class PrivacyAlarm(ApiError):
+    """The server's privacy audit has raised an alarm; an administrator must act. No balance has changed.
+
+    >>> PrivacyAlarm.CODE
+    'privacy_alarm'
+    """
+
+    CODE = "privacy_alarm"
+
+
 class PreconditionFailed(ApiError):
     """A condition of the request's headers does not hold.
 

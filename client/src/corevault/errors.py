@@ -5,7 +5,7 @@
   - ``ApiError``: the server refused or failed. One subclass a stable code, rebuilt from problem details:
     ``Unauthenticated``, ``Forbidden``, ``NotFound``, ``MethodNotAllowed``, ``NotAcceptable``,
     ``IdempotencyConflict``, ``IdempotencyInProgress``, ``StateConflict``, ``OffsetMismatch``,
-    ``BudgetExceeded`` (with the figures), ``PreconditionFailed``, ``ContentTooLarge``,
+    ``BudgetExceeded`` (with the figures), ``PrivacyAlarm``, ``PreconditionFailed``, ``ContentTooLarge``,
     ``UnsupportedMediaType``, ``RangeNotSatisfiable``, ``InvalidRequest``,
     ``MethodNotAllowedOnPrivateData``, ``DigestMismatch``, ``RateLimited``, ``DependencyUnavailable``,
     ``Internal``. A code without a class here is an ``ApiError``.
@@ -43,6 +43,7 @@ from corevault._api_errors import (
     NotFound,
     OffsetMismatch,
     PreconditionFailed,
+    PrivacyAlarm,
     RangeNotSatisfiable,
     RateLimited,
     StateConflict,
@@ -96,6 +97,7 @@ __all__ = [
     "NotFound",
     "OffsetMismatch",
     "PreconditionFailed",
+    "PrivacyAlarm",
     "RangeNotSatisfiable",
     "RateLimited",
     "StateConflict",

@@ -145,6 +145,25 @@ def verify(options: Namespace, output: Output) -> int:
     return OK
 
 
+def verify_audit(options: Namespace, output: Output) -> int:
+    """Verifies a signed privacy audit. The exit code is 1 if an attack exceeded the guarantee."""
+    from corevault.audit_statement import verify_audit as check_audit  # noqa: PLC0415 - a command's own import
+
+    document = read_json(options.file, dict)
+    pins = options.pin
+    if pins is None:
+        with connect(options.url) as client:
+            pins = list(client.signing_keys())
+    found = check_audit(document, pins)
+    code = found.statement["code"]
+    facts = {"version": code["version"], "commit": code["commit"], "checked": found.checked}
+    output.show_facts(facts | {"failures": found.failures, "altered": list(found.altered)}, name="version")
+    say("Verified: the signature, and the bounds, which were computed again from the counts.")
+    if options.pin is None:
+        say("The key comes from the server itself; pass --pin with a key that you trust.")
+    return OK if found.holds else NO
+
+
 def budget(options: Namespace, output: Output) -> int:
     """Shows a balance."""
     with connect(options.url) as client:
@@ -170,6 +189,7 @@ COMMANDS: Final[Mapping[str, Callable[[Namespace, Output], int]]] = {
     "releases": list_releases,
     "download": download,
     "verify": verify,
+    "verify-audit": verify_audit,
     "budget": budget,
     "audit-log": show_audit_log,
 }

@@ -19,6 +19,7 @@ from corevault.errors import (
     MethodNotAllowedOnPrivateData,
     MissingDependency,
     NotFound,
+    PrivacyAlarm,
     StateConflict,
     TooManyNullRows,
     Unauthenticated,
@@ -40,7 +41,10 @@ INTERRUPTED: Final = 130
 _CODES: Final[tuple[tuple[tuple[type[CorevaultError], ...], int], ...]] = (
     ((BudgetExceeded,), BUDGET),
     ((NotFound, Forbidden, Unauthenticated), NOT_FOUND),
-    ((TooManyNullRows, ContentRejected, ContentTooLarge, JobFailed, StateConflict, VerificationError), NO),
+    (
+        (TooManyNullRows, ContentRejected, ContentTooLarge, JobFailed, PrivacyAlarm, StateConflict, VerificationError),
+        NO,
+    ),
     ((InvalidArgument, InvalidRequest, MissingDependency), USAGE),
     ((IdempotencyConflict, MethodNotAllowedOnPrivateData, UnsupportedMediaType), USAGE),
 )

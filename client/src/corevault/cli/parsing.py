@@ -148,6 +148,9 @@ def _add_releases(add: Add) -> None:
     verify = add("verify", "Verify signature, statement and digests of a release.")
     verify.add_argument("release")
     _add_pins(verify)
+    audit = add("verify-audit", "Verify the signed statement of a privacy audit, and its bounds.")
+    audit.add_argument("file", metavar="FILE", help="the JSON file that corevaultd audit --statement wrote")
+    _add_pins(audit)
 
 
 def _add_limit(parser: argparse.ArgumentParser) -> None:

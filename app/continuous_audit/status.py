@@ -1,0 +1,66 @@
+"""Figures of the continuous audit for metrics and the dashboard."""
+
+import math
+from dataclasses import dataclass
+
+from app.continuous_audit.bookkeeping import Damaged, load_capitals
+from app.continuous_audit.models import AuditState
+from app.continuous_audit.service import find_state, is_alarmed
+from app.db import ReadSession, now
+from app.inference.audit.batches import ANSWERS, CANARIES, list_weights
+from app.privacy.audit.continuous import Capital, compute_log_threshold, expect_batches
+
+_BATCHES_PER_TURN = 2
+"""Every second batch is of the stream with many canaries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Figures of the current e-process.
+
+    ``expected_seconds`` is the expected time until a defect of :data:`~app.privacy.audit.continuous.DEFECT` that
+    starts now raises the alarm. It follows from the recent pace, or from the age of the last batch if that is longer.
+    """
+
+    answers: int
+    evidence: float
+    largest: float
+    threshold: float
+    has_alarm: bool
+    is_damaged: bool
+    age_seconds: float
+    expected_seconds: float
+
+
+UNKNOWN = Status(0, 0.0, 0.0, 0.0, has_alarm=False, is_damaged=True, age_seconds=0.0, expected_seconds=math.inf)
+
+
+def read_status(session: ReadSession) -> Status:
+    """Read the figures; of a damaged state, none."""
+    state = find_state(session)
+    if state is None:
+        return UNKNOWN
+    try:
+        capitals = load_capitals(state.capitals, list_weights())
+    except Damaged:
+        return UNKNOWN
+    age = max(0.0, (now() - (state.last_at or state.started_at)).total_seconds())
+    return Status(
+        state.answers,
+        _raise_to_power(state.log_evidence),
+        _raise_to_power(state.log_largest),
+        _raise_to_power(compute_log_threshold(state.resets)),
+        is_alarmed(state),
+        is_damaged=False,
+        age_seconds=age,
+        expected_seconds=max(age, state.interval_seconds) * _expect_batches(state, capitals.get(CANARIES, Capital())),
+    )
+
+
+def _expect_batches(state: AuditState, capital: Capital) -> int:
+    most = compute_log_threshold(state.resets) - state.carried
+    return _BATCHES_PER_TURN * expect_batches(capital, list_weights()[CANARIES], most, ANSWERS)
+
+
+def _raise_to_power(logarithm: float) -> float:
+    return math.exp(logarithm) if logarithm < 700 else math.inf

@@ -1,0 +1,219 @@
+"""Laws of noise and subsamples, with power that is computed beforehand (W4, W7).
+
+Each test fails by chance with a probability below 10**-6. The power is computed in the test from the sample size, and
+shown on draws that are broken on purpose.
+"""
+
+import ctypes
+import os
+import pickle
+import platform
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from app.inference.core.model import Array64
+from app.inference.private_zone.mechanisms import GRID, DiscreteGaussian
+from app.inference.private_zone.rng import make_sampling_generator
+from app.inference.private_zone.sampling import Subsamples
+
+CHANCE = 1e-8
+REJECTED = 1e-6
+MISSED = 1e-8
+"""Largest probability that broken draws are not rejected."""
+SCALE = 3.0 * GRID
+DRAWS = 1_500_000
+"""So many that an error of 1 % in the scale is visible to every test here."""
+CELLS, BLOCK = 16, 2_500
+EDGES = stats.norm.ppf(np.arange(1, CELLS) / CELLS)
+CLONE = {"x86_64": 56, "aarch64": 220}
+"""Number of the system call that copies a process, by machine."""
+
+
+def _test_cells(noise: Array64) -> float:
+    """Compute chi-square's p-value of cells with equal probability."""
+    counts = np.bincount(np.searchsorted(EDGES, noise), minlength=CELLS)
+    return float(stats.chisquare(counts).pvalue)
+
+
+def _test_blocks(noise: Array64) -> float:
+    """Compute Kolmogorov and Smirnov's p-value of sums of squares over blocks, which are chi-square."""
+    sums = np.square(noise).reshape(-1, BLOCK).sum(axis=1)
+    return float(stats.kstest(sums, stats.chi2(BLOCK).cdf).pvalue)
+
+
+def _miss_by_cells(factor: float) -> float:
+    """Compute the probability that cells do not reject noise of ``factor`` times the scale."""
+    bounds = np.concatenate([[-np.inf], EDGES, [np.inf]])
+    shares = np.diff(stats.norm.cdf(bounds / factor))
+    noncentrality = DRAWS * float(np.sum((shares - 1 / CELLS) ** 2 * CELLS))
+    return float(stats.ncx2.cdf(stats.chi2.isf(REJECTED, CELLS - 1), CELLS - 1, noncentrality))
+
+
+def _miss_by_blocks(factor: float) -> float:
+    """Bound the same probability for blocks.
+
+    At the sum x with the largest distance between both laws, the share of sums below x is binomial. The statistic is
+    at least its distance from the claimed probability, which is rejected from ``most`` on.
+    """
+    blocks, law = DRAWS // BLOCK, stats.chi2(BLOCK)
+    sums = law.ppf(np.linspace(0.01, 0.99, 999))
+    distances = np.abs(law.cdf(sums) - law.cdf(sums / factor**2))
+    claimed, true = (float(law.cdf(sums[np.argmax(distances)] / each)) for each in (1, factor**2))
+    most = float(stats.kstwo.isf(REJECTED, blocks))
+    if true < claimed:
+        return float(stats.binom.sf(blocks * (claimed - most), blocks, true))
+    return float(stats.binom.cdf(blocks * (claimed + most), blocks, true))
+
+
+@pytest.fixture(scope="module")
+def noise() -> Array64:
+    """Noise of runs, in units of its scale."""
+    return DiscreteGaussian().perturb(np.zeros(DRAWS, dtype=np.int64), SCALE) / SCALE
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("find_p", "find_miss"), [(_test_cells, _miss_by_cells), (_test_blocks, _miss_by_blocks)], ids=["cells", "blocks"]
+)
+def test_w7_an_error_of_one_percent_in_the_noise_is_rejected(
+    noise: Array64, find_p: Callable[[Array64], float], find_miss: Callable[[float], float]
+) -> None:
+    """W7: 1.5 million draws; scaled by 1.01 or 0.99 they are rejected at 10**-6, except with probability 10**-8."""
+    assert find_p(noise) > CHANCE
+    for factor in (1.01, 0.99):
+        assert find_miss(factor) < MISSED
+        assert find_p(factor * noise) < REJECTED
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_w7_the_shape_of_the_noise_is_normal(noise: Array64) -> None:
+    """W7: no draw occurs twice, neighbours are not correlated, and the tails have their shares."""
+    assert stats.kstest(noise, "norm").pvalue > CHANCE
+    assert abs(float(np.corrcoef(noise[:-1], noise[1:])[0, 1])) * np.sqrt(DRAWS) < stats.norm.isf(CHANCE / 2)
+    for limit in (3.0, 4.0):
+        beyond = int(np.sum(np.abs(noise) > limit))
+        assert CHANCE < stats.binom.cdf(beyond, DRAWS, 2 * stats.norm.sf(limit)) < 1 - CHANCE
+
+
+def _include(rate: float, slots: int, count: int) -> Array64:
+    """Draw ``count`` subsamples; return for each whether a slot is in ``(count, slots)``."""
+    samples, included = Subsamples(make_sampling_generator(), slots, [(rate, count)]), np.zeros((count, slots))
+    for run in range(count):
+        positions = samples.next()
+        assert positions is not None
+        included[run, samples.union[positions]] = 1
+    return included
+
+
+def _find_tail(counts: Array64, trials: int, rate: float) -> float:
+    """Compute the least two-sided p-value of binomial ``counts``, times their number (Bonferroni)."""
+    tails = np.minimum(stats.binom.cdf(counts, trials, rate), stats.binom.sf(counts - 1, trials, rate))
+    return float(np.min(tails)) * 2 * counts.size
+
+
+def _find_size_error(included: Array64, rate: float) -> float:
+    """Compute the two-sided p-value of the variance of subsamples' sizes.
+
+    The variance sums over all pairs of slots."""
+    count, slots = included.shape
+    spread = float(np.sum((included.sum(axis=1) - rate * slots) ** 2)) / (slots * rate * (1 - rate))
+    below = float(stats.chi2.cdf(spread, count))
+    return 2 * min(below, 1 - below)
+
+
+SAMPLERS = pytest.mark.parametrize(
+    ("rate", "slots", "count"), [(0.1, 300, 2000), (0.3, 300, 1000)], ids=["gaps", "dense"]
+)
+
+
+@SAMPLERS
+def test_w4_slots_and_pairs_are_included_at_their_rates(rate: float, slots: int, count: int) -> None:
+    """W4: for both samplers, every slot, every pair of slots, and the sizes of subsamples."""
+    included = _include(rate, slots, count)
+    assert _find_tail(included.sum(axis=0), count, rate) > CHANCE
+    pairs = (included.T @ included)[np.triu_indices(slots, 1)]
+    assert _find_tail(pairs, count, rate**2) > CHANCE
+    assert _find_size_error(included, rate) > CHANCE
+
+
+@SAMPLERS
+def test_w4_broken_samplers_are_rejected(rate: float, slots: int, count: int) -> None:
+    """W4: one slot twice as often, two slots always together, and subsamples of one fixed size."""
+    included, rng = _include(rate, slots, count), np.random.default_rng(1)
+    often = included.copy()
+    often[:, 7] = np.maximum(often[:, 7], included[:, 8])
+    assert _find_tail(often.sum(axis=0), count, rate) < REJECTED
+    together = included.copy()
+    together[:, 7] = together[:, 8]
+    assert _find_tail((together.T @ together)[np.triu_indices(slots, 1)], count, rate**2) < REJECTED
+    fixed = np.zeros_like(included)
+    for row in fixed:
+        row[rng.choice(slots, int(rate * slots), replace=False)] = 1
+    assert _find_size_error(fixed, rate) < REJECTED
+
+
+def _call_in(copy: Callable[[], int], draw: Callable[[], Any]) -> Any:
+    """Run ``draw`` in the process that ``copy`` makes, and return its result."""
+    reader, writer = os.pipe()
+    pid = copy()
+    if pid == 0:
+        try:
+            os.write(writer, pickle.dumps(draw()))
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as opened:
+        answer = pickle.loads(opened.read())
+    os.waitpid(pid, 0)
+    return answer
+
+
+def _restore(draw: Callable[[], Any]) -> Any:
+    """Run ``draw`` in a copy of this process's memory, and return its result.
+
+    The copy is made by the system call alone. No handler of a library runs that renews its state after a fork, as none
+    would run if a snapshot of the process were restored. Call it in a process of one thread (:func:`_fork`).
+    """
+    return _call_in(lambda: ctypes.CDLL(None).syscall(CLONE[platform.machine()], signal.SIGCHLD, 0, 0, 0, 0), draw)
+
+
+def _fork(draw: Callable[[], Any]) -> Any:
+    """Run ``draw`` in a forked process, which has one thread."""
+    return _call_in(os.fork, draw)
+
+
+def test_w7_restored_snapshots_of_a_process_do_not_share_noise() -> None:
+    """W7: one source, which drew before; two copies of its memory and the process itself draw different noise."""
+    source, sums = DiscreteGaussian(), np.zeros(50, dtype=np.int64)
+    wide = 2.0**20 * GRID
+    source.perturb(sums, wide)
+
+    def draw() -> list[list[int]]:
+        copies = [_restore(lambda: source.perturb(sums, wide).tolist()) for _ in range(2)]
+        return [*copies, source.perturb(sums, wide).tolist()]
+
+    drawn = _fork(draw)
+    assert len({each for part in drawn for each in part}) == 150
+
+
+def test_w7_restored_snapshots_share_an_open_generator_of_subsamples() -> None:
+    """A known limit: a generator that exists in the snapshot repeats its draws, and a new one does not.
+
+    So a run that was copied in its middle repeats subsamples. The lease and its fencing token let only one publish.
+    """
+    opened = make_sampling_generator()
+
+    def draw_twice(make: Callable[[], np.random.Generator]) -> list[list[int]]:
+        return [_restore(lambda: make().integers(0, 2**62, 20).tolist()) for _ in range(2)]
+
+    first, second = _fork(lambda: draw_twice(lambda: opened))
+    assert first == second
+    fresh = _fork(lambda: draw_twice(make_sampling_generator))
+    assert len({*fresh[0], *fresh[1], *first}) == 60
