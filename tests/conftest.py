@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import hypothesis
 import pytest
 from fastapi import FastAPI
 from xdist.scheduler import LoadFileScheduling
@@ -30,6 +31,9 @@ from tests.factories.worker import House, make_house
 
 GARBAGE = (700, 20, 100)
 """Thresholds of garbage collection. With Python's own, it took a seventh of the tests' time."""
+# The machine may be busy, so no example has a deadline. Other settings are as in Hypothesis's profile.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 OPENED: list[str] = []
 """SQLite databases that the running test has opened."""
 sys.addaudithook(lambda event, arguments: OPENED.append(str(arguments[0])) if event == "sqlite3.connect" else None)

@@ -25,6 +25,8 @@ class Assignment:
     wrapped_key: bytes
     dataset_box: bytes
     facts_digest: str
+    register_object: str | None
+    """Object name of the content's register, if its dataset is in a series."""
 
     @property
     def is_accounted(self) -> bool:
@@ -51,8 +53,15 @@ def make_assignment(session: ReadSession, claim: Claim, job: Job, dataset_box: b
     content = session.get_one(Content, job.content_id)
     if content.table_object is None or content.wrapped_key is None:
         raise Internal
-    run = read_run(job, dataset, content)
-    return Assignment(claim, run, content.table_object, content.wrapped_key, dataset_box, digest_facts(dataset))
+    return Assignment(
+        claim=claim,
+        run=read_run(job, dataset, content),
+        table_object=content.table_object,
+        wrapped_key=content.wrapped_key,
+        dataset_box=dataset_box,
+        facts_digest=digest_facts(dataset),
+        register_object=content.register_object,
+    )
 
 
 def read_run(job: Job, dataset: Dataset, content: Content) -> Run:

@@ -233,7 +233,7 @@ class Runner:
             if hold is Hold.HELD:
                 self._compare(tx, assignment)
                 public = tx.get_one(Dataset, dataset_id).releases_public
-                standing = self._read_standing(tx, dataset_id) if assignment.is_accounted else None
+                standing = self._read_standing(tx, assignment) if assignment.is_accounted else None
                 release = self._publisher.publish(tx, draft, standing, public=public)
                 self._lifecycle.finish(tx, claim, release.id)
         if hold is not Hold.HELD:
@@ -246,9 +246,19 @@ class Runner:
         if read_run(job, dataset, content) != assignment.run:
             raise Altered
 
-    def _read_standing(self, tx: WriteSession, dataset_id: str) -> Standing:
+    def _read_standing(self, tx: WriteSession, assignment: Assignment) -> Standing:
+        """Read the account as the certificate states it.
+
+        Raises:
+            Internal: the content of a dataset in a series is not registered.
+        """
+        dataset_id, register = assignment.run.dataset_id, assignment.register_object
         checkpoint = self._ledger.checkpoint(tx, dataset_id)
-        return Standing(self._ledger.guarantee(tx, dataset_id), checkpoint)
+        registration = None if register is None else self._ledger.registration(tx, dataset_id, register)
+        named = None if registration is None else registration.series
+        if named != tx.get_one(Dataset, dataset_id).series:
+            raise Internal
+        return Standing(self._ledger.guarantee(tx, dataset_id), checkpoint, registration)
 
     def _stop(self, claim: Claim, hold: Hold) -> None:
         if hold is Hold.CANCELLED:

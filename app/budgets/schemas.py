@@ -169,6 +169,7 @@ class EntryView(ResponseBody):
         "dataset_deleted",
         "frozen",
         "unfrozen",
+        "people_registered",
     ]
     """Kind of the entry."""
     dataset_id: str

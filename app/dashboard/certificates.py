@@ -23,6 +23,8 @@ def _describe(statement: Mapping[str, Any]) -> Iterator[str]:
     yield f"Protected is {describe_unit(statement.get('unit') or {})}, in a table that is padded to {slots:,} slots."
     if words := statement.get("relation_in_words"):
         yield str(words)
+    if series := statement.get("series"):
+        yield str(series["in_words"])
     yield from _describe_mechanism(statement)
     if words := statement.get("clipping"):
         yield f"Bounds on contributions: {words}"

@@ -19,6 +19,7 @@ ENTRY_KINDS: Final = {
     "dataset_deleted": "Dataset deleted",
     "frozen": "Account frozen",
     "unfrozen": "Account unfrozen",
+    "people_registered": "People registered",
 }
 _STATUSES: Final = {
     "queued": "Waiting",

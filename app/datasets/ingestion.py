@@ -21,7 +21,7 @@ from app.datasets.uploads.models import name_context
 from app.db import WriteSession, now
 from app.errors import Internal
 from app.inference.core.facts import DeclaredFacts
-from app.ledger import Ledger
+from app.ledger import Ledger, Registration
 from app.queue import INGEST_CONTENT, TaskQueue
 from app.vault.envelope import SealedPart
 
@@ -194,6 +194,9 @@ def mark_ready(tx: WriteSession, ledger: Ledger, held: Claim, stored: StoredTabl
         ``LOST`` if the dataset is deleted or this worker has lost the content. ``REJECTED`` if a dataset of another
         population of the same owner has received the same file: otherwise its rows would have two budgets.
         ``READY`` otherwise.
+
+    Raises:
+        StateConflict: the worker used other registers than the ledger has.
     """
     dataset = repository.lock(tx, held.dataset_id)
     content = tx.scalars(select(Content).where(*_fence(held)).with_for_update()).one_or_none()
@@ -202,14 +205,33 @@ def mark_ready(tx: WriteSession, ledger: Ledger, held: Claim, stored: StoredTabl
     before = repository.find_in_force(tx, dataset.id)
     content.ended_at, content.lease_until = now(), None
     private = dataset.sensitivity == "private"
+    if held.membership is not None:
+        ledger.lock_accounts(tx, dataset.id)
     if private and not ledger.claim_fingerprint(tx, dataset.id, stored.fingerprint):
         content.status, content.rejection = "rejected", str(Rejection.DUPLICATE_CONTENT)
         return Outcome.REJECTED
     content.status, content.table_object, content.wrapped_key = "ready", stored.table_object, stored.wrapped_key
     content.register_object = stored.register_object
+    _register(tx, ledger, held, dataset, content)
     if private and before is not None and before.version < content.version:
         ledger.content_replaced(tx, dataset.id, content.version)
     return Outcome.READY
+
+
+def _register(tx: WriteSession, ledger: Ledger, held: Claim, dataset: Dataset, content: Content) -> None:
+    """Add the content's register to the ledger, after a comparison of the earlier ones. Nothing without a series.
+
+    Raises:
+        StateConflict: the worker used other registers.
+        Internal: the dataset's series was altered since the claim, or the worker wrote no register.
+    """
+    membership, place, register = held.membership, content.series_place, content.register_object
+    if membership is None and dataset.series is None and register is None:
+        return
+    if membership is None or membership.name != dataset.series or place is None or register is None:
+        raise Internal
+    used = {each.object_name: each.slots for each in membership.earlier}
+    ledger.register_people(tx, dataset.id, Registration(membership.name, place, register), used)
 
 
 def pin(tx: WriteSession, dataset_id: str) -> Content | None:

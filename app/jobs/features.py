@@ -21,13 +21,6 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 _KINDS: Final = ("interaction", "polynomial", "spline", "fourier", "network")
 
 
-class InteractionBody(Body):
-    """Products of the design coordinates of 2 to 4 columns."""
-
-    interaction: Annotated[list[Name], Field(min_length=LEAST_MEMBERS, max_length=MOST_MEMBERS)]
-    """Names of the columns: numbers, flags or categories."""
-
-
 class PolynomialBody(Body):
     """Legendre polynomials of a real or integer column, orthogonal on its declared bounds."""
 
@@ -49,6 +42,30 @@ class SplineBody(Body):
     """Number of design columns: 3, and one for each knot. Null: as `knots` imply, or 3."""
     knots: Annotated[list[float], Field(max_length=MOST_DF - DEGREE)] | None = None
     """Increasing knots inside the declared bounds, in the column's units. Null: equally spaced in the bounds."""
+
+
+def _find_kind(value: Any) -> str | None:
+    """Return the tag of a feature's kind; the tags are no member names, so pointers leave them out."""
+    if isinstance(value, dict):
+        return next((f"{kind} term" for kind in _KINDS if kind in value), None)
+    kind = type(value).__name__.removesuffix("Body").lower()
+    return f"{kind} term" if kind in _KINDS else "a name"
+
+
+MemberBody = Annotated[
+    Annotated[Name, Tag("a name")]
+    | Annotated[PolynomialBody, Tag("polynomial term")]
+    | Annotated[SplineBody, Tag("spline term")],
+    Discriminator(_find_kind),
+]
+"""The name of a declared column, a polynomial or a spline."""
+
+
+class InteractionBody(Body):
+    """Products of the design columns of 2 to 4 members."""
+
+    interaction: Annotated[list[MemberBody], Field(min_length=LEAST_MEMBERS, max_length=MOST_MEMBERS)]
+    """Names of columns: numbers, flags or categories. Or polynomials and splines of numbers."""
 
 
 class FourierBody(Body):
@@ -85,14 +102,6 @@ class NetworkBody(Body):
     """Names of the columns; a category is one input for each of its levels except the first."""
     layers: Annotated[list[LayerBody], Field(min_length=1, max_length=MOST_LAYERS)]
     """The layers in order."""
-
-
-def _find_kind(value: Any) -> str | None:
-    """Return the tag of a feature's kind; the tags are no member names, so pointers leave them out."""
-    if isinstance(value, dict):
-        return next((f"{kind} term" for kind in _KINDS if kind in value), None)
-    kind = type(value).__name__.removesuffix("Body").lower()
-    return f"{kind} term" if kind in _KINDS else "a name"
 
 
 FeatureBody = Annotated[

@@ -2,6 +2,7 @@
 
 from app.ledger.account.locked_account import Cause
 from app.ledger.entries.admission import Obstacle, Preview
+from app.ledger.entries.balance import Registration
 from app.ledger.entries.charge import Charge
 from app.ledger.entries.commitments import Commitment, Terms
 from app.ledger.integrity.checkpoints import CheckpointRef
@@ -29,6 +30,7 @@ __all__ = [
     "Obstacle",
     "Overview",
     "Preview",
+    "Registration",
     "Standing",
     "Terms",
 ]

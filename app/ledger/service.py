@@ -1,7 +1,7 @@
 """The ledger: the only writer of the budget."""
 
 from app.ledger import overviews, views
-from app.ledger.account import allocations, fingerprints, freezing, limits, locked_account, notes, opening
+from app.ledger.account import allocations, fingerprints, freezing, limits, locked_account, notes, opening, registers
 from app.ledger.context import LedgerContext
 from app.ledger.entries import transfers
 from app.ledger.integrity import checkpoints, export, reconciliation, standing, verification
@@ -22,6 +22,9 @@ class Ledger(LedgerContext):
     change_limit = limits.change_limit
     allocate = allocations.allocate
     claim_fingerprint = staticmethod(fingerprints.claim)
+    lock_accounts = staticmethod(registers.lock_accounts)
+    register_people = registers.register_people
+    registration = staticmethod(registers.find_registration)
 
     lock = staticmethod(locked_account.lock)
     lock_all = staticmethod(locked_account.lock_all)

@@ -20,7 +20,7 @@ from app.inference.core.plan import MechanismPlan, ModelSpec
 from app.inference.core.plan_json import query_to_json
 from app.inference.core.release import DesignColumn, Pseudocoreset, Released
 from app.inference.models import find_family, list_families
-from app.ledger import CheckpointRef, Guarantee
+from app.ledger import CheckpointRef, Guarantee, Registration
 from app.privacy.events import to_json
 from app.privacy.relation import IN_WORDS, Relation
 
@@ -35,6 +35,12 @@ NOISE_IN_WORDS: Final = (
     "Noise is drawn on a finer grid. Its scale is between 0.75 * 2^57 and 2^57 fine steps. "
     "One step of the answers' grid is an odd number of fine steps. "
     "The noise is rounded to the nearest step of the answers' grid and added to the exact sum."
+)
+SERIES_IN_WORDS: Final = (
+    "The dataset is a block of the series '{name}'. "
+    "Its table is upload {place} of the series, in the order of receipt. "
+    "People whom earlier uploads to other blocks have registered count there. Their rows are null rows here. "
+    "So the guarantee of a person's own block covers all releases of the series."
 )
 LARGEST_INTEGER: Final = 2**53 - 1
 MOST_STATED: Final = 100
@@ -78,6 +84,8 @@ class Standing:
 
     guarantee: Guarantee
     checkpoint: CheckpointRef
+    registration: Registration | None = None
+    """The register of the content, if the dataset is in a series."""
 
 
 def make_release_body(run: Run, released: Released) -> dict[str, Any]:
@@ -130,7 +138,16 @@ def make_statement(
         "conditions": CONDITIONS + (OF_TERMS if has_terms(run.plan.model) else ""),
     }
     plain_members = {name: make_plain(value) for name, value in stated.items()}
-    return plain_members | make_reliability_json(released) | _posterior_digest(released)
+    return plain_members | make_reliability_json(released) | _posterior_digest(released) | _describe_series(standing)
+
+
+def _describe_series(standing: Standing | None) -> dict[str, Any]:
+    """Make ``{"series": ...}``, or an empty object without a series."""
+    registration = None if standing is None else standing.registration
+    if registration is None:
+        return {}
+    name, place = registration.series, registration.place
+    return {"series": {"name": name, "place": place, "in_words": SERIES_IN_WORDS.format(name=name, place=place)}}
 
 
 def _noise_grid(plan: MechanismPlan) -> dict[str, Any]:

@@ -70,6 +70,13 @@ ACCEPTED: dict[str, tuple[str | dict[str, Any], ...]] = {
     "had ~ educ + job:age + age:job": ("educ", {"interaction": ["job", "age"]}),
     "had ~ (age + educ + job)^2 - age:job - educ:job": ("age", "educ", "job", {"interaction": ["age", "educ"]}),
     "had ~ age / educ": ("age", {"interaction": ["age", "educ"]}),
+    "had ~ bs(educ, 4):C(job)": ({"interaction": [{"spline": "educ", "df": 4}, "job"]},),
+    "had ~ poly(age, 2) * job": (
+        {"polynomial": "age", "degree": 2},
+        "job",
+        {"interaction": [{"polynomial": "age", "degree": 2}, "job"]},
+    ),
+    "had ~ bs(educ, df=4):bs(educ, df=4)": ({"spline": "educ", "df": 4},),
     "had ~ a:b:c:d": ({"interaction": ["a", "b", "c", "d"]},),
     "had ~ bs(age, df=4) + poly(educ, 2)": ({"spline": "age", "df": 4}, {"polynomial": "educ", "degree": 2}),
     "had ~ bs( age , 5 , knots = (30, 40.5) )": ({"spline": "age", "df": 5, "knots": [30.0, 40.5]},),
@@ -99,8 +106,9 @@ def test_a_formula_stands_for_its_columns_in_order(text: str) -> None:
 
 
 REFUSED = {
-    "had ~ age + bs(educ, 4):C(job)": "not take the interaction bs(educ, 4):C(job); write columns as its members, 4 at",
-    "had ~ a:b:c:d:e + C(a)": "columns as its members, 4 at most. Without it, the formula is had ~ C(a).",
+    "had ~ age + bs(educ, 4):log(job)": "not take the interaction bs(educ, 4):log(job); write columns, poly(x, 3)",
+    "had ~ age:bs(age, 4)": "not take the interaction age:bs(age, 4); write columns",
+    "had ~ a:b:c:d:e + C(a)": "(x, df=4) as its members, 4 at most. Without it, the formula is had ~ C(a).",
     "had ~ age + bs(educ)": "bs(educ), a spline; write bs(x, df=4) or bs(x, knots=[...]) of one column. Without it",
     "had ~ bs(age, df=4, degree=2)": "bs(age, df=4, degree=2), a spline",
     "had ~ bs(age, df=4.5)": "bs(age, df=4.5), a spline",

@@ -43,6 +43,7 @@ MODELS = (
     "ill ~ age * C(sex) + bs(hours, df=5)",
     "ill ~ poly(age, 4) + bs(cost, knots=[0, 10.5, 100]) + job:smoker",
     "ill ~ age:hours:sex:smoker",
+    "ill ~ bs(age, df=4) * C(sex) + poly(hours, 2):smoker",
 )
 
 

@@ -136,6 +136,8 @@ def _features_with_terms(draw: DrawFn, names: list[str]) -> list[Any]:
     if len(names) > 1:
         members = st.lists(name, min_size=2, max_size=4, unique=True)
         terms.append(st.builds(lambda each: {"interaction": each}, members))
+        curved = st.tuples(st.sampled_from(terms[:3]).flatmap(lambda each: each), name)
+        terms.append(st.builds(lambda each: {"interaction": list(each)}, curved))
     plain = draw(st.lists(name, max_size=2, unique=True))
     return [*plain, *draw(st.lists(st.one_of(terms), min_size=1, max_size=3))]
 

@@ -16,13 +16,26 @@ OPENED, RESERVED, SETTLED, VOIDED = "opened", "reserved", "settled", "voided"
 ACCOUNT_OPENED, LIMIT_CHANGED = "account_opened", "limit_changed"
 FROZEN, UNFROZEN = "frozen", "unfrozen"
 CONTENT_REPLACED, DATASET_DELETED = "content_replaced", "dataset_deleted"
+PEOPLE_REGISTERED = "people_registered"
 STATES = (RESERVED, OPENED, SETTLED, VOIDED)
 KINDS = (
     *(ACCOUNT_OPENED, RESERVED, OPENED, SETTLED, VOIDED, LIMIT_CHANGED),
-    *(CONTENT_REPLACED, DATASET_DELETED, FROZEN, UNFROZEN),
+    *(CONTENT_REPLACED, DATASET_DELETED, FROZEN, UNFROZEN, PEOPLE_REGISTERED),
 )
 NO_DISTANCE = Meter((0,), (0,), (0,))
 _MOVES = {RESERVED: (0, 1), OPENED: (1, -1), VOIDED: (0, -1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """The register of one content: its series, its place in the order of receipt, and its object's name."""
+
+    series: str
+    place: int
+    register: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"series": self.series, "place": self.place, "register": self.register}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +47,8 @@ class Share:
     allocations: Mapping[str, Pot] = field(default_factory=lambda: MappingProxyType({}))
     facts: str | None = None
     """Digest of the declared facts; None if an older version declared the dataset and nothing was reserved since."""
+    registrations: tuple[Registration, ...] = ()
+    """Registers of the dataset's contents, if it is in a series."""
 
     def to_json(self) -> dict[str, Any]:
         document: dict[str, Any] = {"slots": self.slots, "cap": self.cap.to_json() if self.cap else None}
@@ -41,6 +56,8 @@ class Share:
             document["facts"] = self.facts
         if self.allocations:
             document["allocations"] = {name: pot.to_json() for name, pot in self.allocations.items()}
+        if self.registrations:
+            document["registrations"] = [each.to_json() for each in self.registrations]
         return document
 
 
@@ -159,8 +176,8 @@ def apply(balance: Balance | None, event: LedgerEvent) -> Balance:
         return _job(balance, event)
     if kind == ACCOUNT_OPENED:
         return _with_share(balance, event.dataset_id, _share(body["share"]))
-    if kind == LIMIT_CHANGED:
-        return _limit(balance, event)
+    if kind in {LIMIT_CHANGED, PEOPLE_REGISTERED}:
+        return _limit(balance, event) if kind == LIMIT_CHANGED else _register(balance, event)
     if kind in {FROZEN, UNFROZEN}:
         return _freeze(balance, frozen=kind == FROZEN)
     if kind in {CONTENT_REPLACED, DATASET_DELETED}:
@@ -254,6 +271,13 @@ def _recap(before: Pot | None, document: Mapping[str, Any]) -> Pot:
     return after
 
 
+def _register(balance: Balance, event: LedgerEvent) -> Balance:
+    share, added = balance.datasets[event.dataset_id], _registration(event.body)
+    if any(each.series != added.series or each.register == added.register for each in share.registrations):
+        raise ValueError("a dataset has one series, and each content a separate register")
+    return _with_share(balance, event.dataset_id, replace(share, registrations=(*share.registrations, added)))
+
+
 def _with_share(balance: Balance, dataset_id: str, share: Share) -> Balance:
     return replace(balance, datasets={**balance.datasets, dataset_id: share})
 
@@ -261,4 +285,9 @@ def _with_share(balance: Balance, dataset_id: str, share: Share) -> Balance:
 def _share(document: Mapping[str, Any]) -> Share:
     cap = Pot.from_json(document["cap"]) if document["cap"] else None
     allocations = {name: Pot.from_json(pot) for name, pot in document.get("allocations", {}).items()}
-    return Share(document["slots"], cap, allocations, document.get("facts"))
+    registrations = tuple(map(_registration, document.get("registrations", ())))
+    return Share(document["slots"], cap, allocations, document.get("facts"), registrations)
+
+
+def _registration(document: Mapping[str, Any]) -> Registration:
+    return Registration(document["series"], document["place"], document["register"])

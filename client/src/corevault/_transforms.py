@@ -35,8 +35,9 @@ def list_inputs(source: str | None, transform: Transform) -> list[Transform]:
         low, high = float(transform["knots"][0]), float(transform["knots"][-1])
         half = high / 2 - low / 2
         return [{"source": source, "kind": "affine", "center": low + half, "scale": half}]
-    members = transform.get("of" if kind == "product" else "inputs", ())
-    return [dict(each) for each in members]
+    if kind == "product":
+        return [given for each in transform["of"] for given in list_inputs(each["source"], each)]
+    return [dict(each) for each in transform.get("inputs", ())]
 
 
 def write_key(given: Transform) -> str:
@@ -54,8 +55,10 @@ def _take_first(_: Transform, inputs: Array) -> Array:
     return inputs[:, 0]
 
 
-def _multiply(_: Transform, inputs: Array) -> Array:
-    return np.asarray(inputs.prod(axis=1))
+def _multiply(transform: Transform, inputs: Array) -> Array:
+    """The product of members, each of which has one input."""
+    members = enumerate(transform["of"])
+    return np.asarray(np.prod([compute_column(each, inputs[:, [place]]) for place, each in members], axis=0))
 
 
 def _legendre(transform: Transform, inputs: Array) -> Array:

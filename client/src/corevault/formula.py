@@ -133,12 +133,17 @@ def _read_target(left: str) -> str:
 
 def _read_feature(term: Term) -> Feature | None:
     """The feature of a term; None if the server does not take it."""
-    columns = list(dict.fromkeys(_read_column(factor) for factor in term))
-    if len(term) == 1:
-        return _read_call(term[0]) if columns[0] is None else columns[0]
-    if not 1 < len(columns) <= _MOST_FACTORS or None in columns:
-        return columns[0] if len(columns) == 1 else None
-    return interaction(*(name for name in columns if name is not None))
+    members = list[Feature | None]()
+    for factor in term:
+        member = _read_column(factor) or _read_call(factor)
+        if member not in members:
+            members.append(member)
+    if len(members) == 1:
+        return members[0]
+    columns = [name for member in members if member is not None for name in list_columns(member)]
+    if None in members or len(members) > _MOST_FACTORS or len(set(columns)) < len(members):
+        return None
+    return interaction(*(member for member in members if member is not None))
 
 
 def _read_call(factor: str) -> Feature | None:
@@ -189,7 +194,9 @@ def _read_column(factor: str) -> str | None:
 def _describe_term(term: Term) -> str:
     text = ":".join(term)
     if len(term) > 1:
-        return f"the interaction {text}; write columns as its members, {_MOST_FACTORS} at most"
+        return (
+            f"the interaction {text}; write columns, poly(x, 3) or bs(x, df=4) as its members, {_MOST_FACTORS} at most"
+        )
     name = text.partition("(")[0].rpartition(".")[2]
     if name == "C":
         return f"the coding {text}; write the column alone, whose first declared category is the reference"

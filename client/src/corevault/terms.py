@@ -6,6 +6,7 @@ numbers in the request alone. So knots and weights must not be computed from pri
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,21 @@ Term = dict[str, Any]
 _KINDS = ("interaction", "polynomial", "spline", "fourier", "network")
 
 
-def interaction(*columns: str) -> Term:
-    """The products of 2 to 4 ``columns``: numbers, flags or categories.
+def interaction(*members: str | Mapping[str, Any]) -> Term:
+    """The products of 2 to 4 ``members``.
+
+    Each is a column of numbers, flags or categories, or a polynomial or spline of a column.
 
     >>> interaction("age", "sex")
     {'interaction': ['age', 'sex']}
+    >>> interaction(spline("age", 4), "sex")
+    {'interaction': [{'spline': 'age', 'df': 4}, 'sex']}
     """
-    return {"interaction": _read_names(columns)}
+    if not members or not all(isinstance(each, str) or _find_curve(each) for each in members):
+        raise InvalidArgument(
+            "An interaction needs names of columns, polynomials or splines, such as interaction('age', 'sex')."
+        )
+    return {"interaction": [each if isinstance(each, str) else dict(each) for each in members]}
 
 
 def polynomial(column: str, degree: int) -> Term:
@@ -86,10 +95,15 @@ def list_columns(feature: object) -> tuple[str, ...]:
         for kind in _KINDS:
             if kind in feature:
                 named = feature[kind]
-                return (named,) if isinstance(named, str) else tuple(named)
+                return (named,) if isinstance(named, str) else tuple(chain.from_iterable(map(list_columns, named)))
     raise WrongType(
         f"A feature is the name of a column or a term, such as interaction('age', 'sex'); {describe(feature)}."
     )
+
+
+def _find_curve(member: object) -> bool:
+    """Whether a member of an interaction is a polynomial or a spline."""
+    return isinstance(member, Mapping) and ("polynomial" in member or "spline" in member)
 
 
 def _read_names(columns: Sequence[str]) -> list[str]:

@@ -38,6 +38,7 @@ TARGETS: Final = {
 OF_FAMILIES: Final[tuple[Feature, ...]] = (
     "smoker",
     Interaction(("sex", "age", "smoker")),
+    Interaction((Spline("hours", 4), Polynomial("age", 2))),
     Polynomial("age", 3),
     Spline("hours", 4, (30.0,)),
     Fourier(("age", "hours", "sex"), 4, 0.5, 3),

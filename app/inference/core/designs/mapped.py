@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.core.designs.arithmetic import round_off_traces
-from app.inference.core.designs.encoder import Fault, Source
+from app.inference.core.designs.encoder import Encoder, Fault, Source
 from app.inference.core.designs.values import Values
 from app.inference.core.facts import Column
 from app.inference.core.model import Array32, Array64
@@ -37,8 +37,8 @@ class MappedEncoder:
             out[:, part] = round_off_traces(self.transform(coordinates), 1.0)
 
 
-def state_inputs(sources: Sequence[Source]) -> list[dict[str, Any]]:
-    """State how the coordinates of ``sources`` follow from declared columns, one entry for each."""
+def state_inputs(sources: Sequence[Source | Encoder]) -> list[dict[str, Any]]:
+    """State how the columns of ``sources`` follow from declared columns, one entry for each."""
     return [{"source": column.source, **column.transform} for source in sources for column in source.columns]
 
 

@@ -61,6 +61,44 @@ def test_interactions_are_products_of_coordinates() -> None:
     assert names == ["sex=M:job=b", "sex=M:job=c", "intercept"]
 
 
+def test_interactions_multiply_splines_and_polynomials() -> None:
+    """Against SciPy's B-splines and NumPy's Legendre polynomials."""
+    table = draw_table(np.random.default_rng(6), 500)
+    term = Interaction((Spline("hours", 5), "job", Polynomial("age", 2)))
+    edges = np.concatenate([[0.0] * 4, np.linspace(0, 100, 4)[1:-1], [100.0] * 4])
+    splines = BSpline(edges, np.eye(6), 3)(table["hours"])[:, 1:]
+    levels, x = _inputs(table)[:, 2:], _scaled(table, "age")
+    curves = np.column_stack([x, (3 * x**2 - 1) / 2])
+    expected = np.einsum("ni,nj,nk->nijk", splines, levels, curves).reshape(500, 20)
+    np.testing.assert_allclose(encode((term,), table), expected, atol=2e-7)
+    columns = make_design((term,)).columns
+    assert columns[3].name == "bs(hours, 5)[1]:job=c:poly(age, 2)[2]"
+    assert {(column.term, column.sources) for column in columns[:-1]} == {
+        ("bs(hours, 5):job:poly(age, 2)", ("hours", "job", "age"))
+    }
+
+
+@pytest.mark.parametrize(
+    ("members", "square"),
+    [
+        (("age", "job"), 1.0),
+        ((Spline("age", 9), "job"), 1.0),
+        ((Spline("age", 9), Polynomial("hours", 4)), 4.0),
+        ((Polynomial("age", 3), "smoker", Polynomial("hours", 2)), 6.0),
+    ],
+)
+def test_the_length_of_interactions_is_bounded(members: tuple[Any, ...], square: float) -> None:
+    """W5, W6: the bound follows from the declaration. Rows at all corners and at random places reach at most it."""
+    design, table = make_design((Interaction(members),)), draw_table(np.random.default_rng(7), 4000)
+    grid = np.array(np.meshgrid([20.0, 80.0, 50.0], [0.0, 100.0, 35.0])).reshape(2, -1)
+    table["age"][:9], table["hours"][:9] = grid
+    x = design.encode(table)[0][:, :-1].astype(np.float64)
+    lengths = np.square(x).sum(axis=1)
+    assert design.largest_square == square + 1
+    assert lengths.max() <= square + 1e-6
+    assert lengths.max() >= 0.98 * square
+
+
 def test_polynomials_are_legendre_polynomials_of_the_bounds() -> None:
     table = draw_table(np.random.default_rng(1), 500)
     x = _scaled(table, "age")

@@ -61,6 +61,27 @@ FAULTS: dict[str, tuple[tuple[Feature, ...], str]] = {
         "/model/features/2",
     ),
     "too wide": ((Interaction(("wide", "job")),), "/model/features/0/interaction"),
+    "a curve of an unknown column": (
+        (Interaction(("sex", Spline("nope", 4))),),
+        "/model/features/0/interaction/1/spline",
+    ),
+    "a category's curve as a member": (
+        (Interaction((Polynomial("sex", 2), "age")),),
+        "/model/features/0/interaction/0/polynomial",
+    ),
+    "a member's df": (("sex", Interaction(("sex", Spline("age", 2)))), "/model/features/1/interaction/1/df"),
+    "a member's knot": ((Interaction((Spline("age", 4, (90.0,)), "sex")),), "/model/features/0/interaction/0/knots/0"),
+    "a member's degree": ((Interaction((Polynomial("age", 13), "sex")),), "/model/features/0/interaction/0/degree"),
+    "a column and its curve": ((Interaction(("age", Spline("age", 4))),), "/model/features/0/interaction/1/spline"),
+    "two curves of the same columns": (
+        (Interaction((Spline("age", 4), "sex")), "sex", Interaction(("sex", "age"))),
+        "/model/features/2",
+    ),
+    "too wide by its curve": ((Interaction(("wide", Spline("age", 3))),), "/model/features/0/interaction"),
+    "too many knots": (
+        (Interaction((Spline("age", 40), Spline("hours", 40))),),
+        "/model/features/0/interaction",
+    ),
     "unknown column": ((Polynomial("nope", 2),), "/model/features/0/polynomial"),
     "a category's polynomial": ((Polynomial("sex", 2),), "/model/features/0/polynomial"),
     "a constant's polynomial": ((Polynomial("fixed", 2),), "/model/features/0/polynomial"),

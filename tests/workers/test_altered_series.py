@@ -1,0 +1,156 @@
+"""W5, W11: somebody alters the registers of a series in the database, and the next content is not used."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from app.dashboard.certificates import describe_certificate
+from app.datasets import ingestion
+from app.datasets.models import Content, Dataset
+from app.db import WriteSession
+from app.errors import Internal, StateConflict
+from tests.factories import rows
+from tests.factories.worker import House
+from tests.workers.test_series import declare, list_people, read, upload
+
+Alteration = Callable[[WriteSession, str, str, str], None]
+"""Gets the ids of the first two contents, which are ready, and of the third, which waits."""
+
+
+def _reject(tx: WriteSession, first: str, _: str, __: str) -> None:
+    tx.get_one(Content, first).status = "rejected"
+
+
+def _name_another(tx: WriteSession, first: str, second: str, _: str) -> None:
+    tx.get_one(Content, first).register_object = tx.get_one(Content, second).register_object
+
+
+def _move_to_the_front(tx: WriteSession, _: str, __: str, third: str) -> None:
+    tx.get_one(Content, third).series_place = 0
+
+
+def _move_to_the_end(tx: WriteSession, first: str, _: str, __: str) -> None:
+    tx.get_one(Content, first).series_place = 99
+
+
+def _give_to_another_series(tx: WriteSession, first: str, _: str, __: str) -> None:
+    tx.get_one(Dataset, tx.get_one(Content, first).dataset_id).series = "others"
+
+
+ALTERATIONS: dict[str, Alteration] = {
+    "rejected": _reject,
+    "renamed": _name_another,
+    "moved to the front": _move_to_the_front,
+    "moved to the end": _move_to_the_end,
+    "other series": _give_to_another_series,
+}
+
+
+def start(house: House, api: httpx.Client, owner: rows.Key) -> tuple[str, str, str]:
+    """Two ready contents, and a third one with a person of each, which waits."""
+    blocks = [declare(api, owner) for _ in range(3)]
+    people = ([1, 10], [2, 11], [1, 2, 12])
+    contents = [upload(house, api, owner, block, each) for block, each in zip(blocks, people, strict=True)]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("workers.ingest_task.find_next", lambda *_: None)
+        for each in contents[:2]:
+            house.ingestion().run(each)
+    return contents[0], contents[1], contents[2]
+
+
+@pytest.mark.parametrize("name", ALTERATIONS)
+def test_a_content_with_altered_registers_is_not_used(
+    house: House, api: httpx.Client, owner: rows.Key, name: str
+) -> None:
+    contents = start(house, api, owner)
+    with house.database.write() as tx:
+        ALTERATIONS[name](tx, *contents)
+    with pytest.raises(StateConflict, match="registers of this series"):
+        house.ingestion().run(contents[2])
+    content = read(house, contents[2])
+    assert (content.status, content.table_object, content.register_object) == ("received", None, None)
+    budget = api.get(f"/v1/datasets/{content.dataset_id}/budget", headers=owner.headers)
+    entries = api.get(f"/v1/datasets/{content.dataset_id}/ledger", headers=owner.headers).json()
+    assert budget.status_code == 200
+    assert [each["kind"] for each in entries["items"]] == ["frozen", "account_opened"]
+
+
+def test_without_alterations_the_content_is_used(house: House, api: httpx.Client, owner: rows.Key) -> None:
+    first, second, third = start(house, api, owner)
+    house.ingestion().run(third)
+    assert [set(list_people(house, each)) for each in (first, second, third)] == [{1, 10}, {2, 11}, {12}]
+
+
+@pytest.mark.parametrize("altered", ["before the claim", "after the claim"])
+def test_a_block_that_left_its_series_meanwhile_is_not_used(
+    house: House, api: httpx.Client, owner: rows.Key, monkeypatch: pytest.MonkeyPatch, altered: str
+) -> None:
+    """The series is restored before the end. Only the worker's list shows it."""
+    *_, third = start(house, api, owner)
+    dataset_id = read(house, third).dataset_id
+    real = ingestion.mark_ready
+
+    def change(series: str | None) -> None:
+        with house.database.write() as tx:
+            tx.get_one(Dataset, dataset_id).series = series
+
+    def restore(*arguments: Any) -> Any:
+        tx = arguments[0]
+        tx.get_one(Dataset, dataset_id).series = "visits" if altered == "before the claim" else None
+        return real(*arguments)
+
+    if altered == "before the claim":
+        change(None)
+    monkeypatch.setattr(ingestion, "mark_ready", restore)
+    with pytest.raises(Internal):
+        house.ingestion().run(third)
+    assert read(house, third).status == "received"
+
+
+def test_two_contents_that_used_the_same_list_are_not_both_ready(
+    house: House, api: httpx.Client, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Altered places let two contents be claimed at once; the second one's list lacks the first."""
+    first, second = (upload(house, api, owner, declare(api, owner), [1, place]) for place in (7, 8))
+    with house.database.write() as tx:
+        tx.get_one(Content, second).series_place = 1
+        early = ingestion.claim(tx, second)
+    assert early is not None
+    with monkeypatch.context() as patched:
+        patched.setattr("workers.ingest_task.find_next", lambda *_: None)
+        house.ingestion().run(first)
+    assert read(house, first).status == "ready"
+    stored = ingestion.StoredTable("f" * 32, b"", "0" * 64, "e" * 32)
+    with pytest.raises(StateConflict, match="registers of this series"), house.database.write() as tx:
+        ingestion.mark_ready(tx, house.ledger, early, stored)
+    assert read(house, second).status == "received"
+
+
+def test_certificates_name_the_series_and_the_place(house: House, api: httpx.Client, owner: rows.Key) -> None:
+    """An analyst reads there that people of earlier blocks are left out."""
+    contents = [upload(house, api, owner, declare(api, owner), [1, place]) for place in (7, 8)]
+    house.ingestion().run(contents[0])
+    dataset_id = read(house, contents[1]).dataset_id
+    model = {"family": "gaussian-mean", "features": ["x"]}
+    job_id = house.job(dataset_id, owner, model=model)
+    house.queue.sent.clear()
+    house.runner().run(job_id)
+    release = api.get(f"/v1/releases/{house.read(job_id).release_id}", headers=owner.headers).json()
+    series = release["certificate"]["statement"]["series"]
+    assert (series["name"], series["place"]) == ("visits", 2)
+    assert series["in_words"] in describe_certificate(release["certificate"]["statement"])
+    assert "the series 'visits'. Its table is upload 2 of the series" in series["in_words"]
+
+
+def test_without_a_registration_nothing_is_released(house: House, api: httpx.Client, owner: rows.Key) -> None:
+    """The certificate would name no series."""
+    content_id = upload(house, api, owner, declare(api, owner), [1])
+    house.ingestion().run(content_id)
+    with house.database.write() as tx:
+        tx.get_one(Content, content_id).register_object = "e" * 32
+    job_id = house.job(read(house, content_id).dataset_id, owner, model={"family": "gaussian-mean", "features": ["x"]})
+    house.runner().run(job_id)
+    job = house.read(job_id)
+    assert (job.status, job.release_id) == ("failed", None)
