@@ -7,14 +7,15 @@ the stored records of the others. ``--page`` writes the page from stored records
 import argparse
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from app.inference.audit.report import PAGE, RATE, SECTIONS, VISIBLE, Record
+from app.inference.audit.report import PAGE, RATE, SECTIONS, VISIBLE, Record, list_tasks
 from app.privacy.audit.laws import AnswerLaw, Array64
 from app.privacy.audit.sequential import ALARM, Alternative, LawWatch, find_alarm
 from benchmarks.audit_page import SHARES, WATCHES, render
@@ -22,6 +23,8 @@ from benchmarks.audit_page import SHARES, WATCHES, render
 ROOT: Final = Path(__file__).resolve().parents[1]
 RECORDS: Final = ROOT / "docs" / "benchmarks" / "audit.json"
 DOCUMENT: Final = ROOT / "docs" / "audit.md"
+LONG: Final = ("releases", "transcripts", "canaries")
+"""Sections that take longest."""
 _BEYOND: Final = 50.0
 """Answer of a contribution that is not clipped, in clipping norms."""
 
@@ -90,18 +93,37 @@ def _dump(record: Record) -> str:
     return json.dumps(record, default=float, ensure_ascii=False)
 
 
+def run_sections(sections: Sequence[str], processes: int) -> None:
+    """Run sections in separate processes, long ones first; store each when it is complete."""
+    with ProcessPoolExecutor(processes) as pool:
+        ordered = sorted(sections, key=lambda name: name not in LONG)
+        tasks = {name: [pool.submit(run_part, name, part) for part in range(count_parts(name))] for name in ordered}
+        for name, parts in tasks.items():
+            found = [record for part in parts for record in part.result()]
+            for record in found:
+                print(name, record, flush=True)
+            store(name, found)
+
+
+def count_parts(section: str) -> int:
+    """Count the parts of a section."""
+    return 1 if section == "detection" else len(list_tasks(section))
+
+
+def run_part(section: str, part: int) -> list[Record]:
+    """Run one part of a section."""
+    return list(measure_detection() if section == "detection" else list_tasks(section)[part](PAGE))
+
+
 def main() -> int:
     """Run sections, store their records, and write the page; return 1 if a claim is refuted."""
     parser = argparse.ArgumentParser(description="Audit the privacy mechanism, and write docs/audit.md.")
     parser.add_argument("--section", action="append", choices=[*SECTIONS, "detection"], help="run only this section")
     parser.add_argument("--page", action="store_true", help="write the page from stored records")
+    parser.add_argument("--processes", type=int, default=2, help="number of processes")
     options = parser.parse_args()
-    for name in () if options.page else options.section or [*SECTIONS, "detection"]:
-        found: list[Record] = []
-        for record in measure_detection() if name == "detection" else SECTIONS[name](PAGE):
-            print(name, record, flush=True)
-            found.append(record)
-            store(name, found)
+    if not options.page:
+        run_sections(options.section or [*SECTIONS, "detection"], options.processes)
     records = read_records()
     if {*SECTIONS, "detection"} <= records.keys():
         DOCUMENT.write_text(render(records))

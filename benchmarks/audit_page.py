@@ -100,9 +100,17 @@ The same at so little noise that an answer shows whether its canary was in the s
 on the sampling rate."""
 
 WHOLE_RUNS: Final = """\
-All answers of a run up to its release, as one normal number. `mu` is the separation that the accountant prices,
-*reached* its mean for this canary, and *shown* a lower bound from the runs. Where *reached* is below `mu`, this canary
-is not the worst case for every query of the method."""
+All answers of a run up to its release, as one normal number. The attacker has the rows of all other people and
+subtracts their contributions. Their rows are chosen so that no parameter explains the canary: its contributions then
+stay as long as the clipping norm through the whole run. `mu` is the separation that the accountant prices, *reached*
+its mean for this canary, and *shown* a lower bound from the runs. `mu` is large, so that few runs suffice."""
+
+FINAL: Final = """\
+The attacker sees the release, but no answer. Shadow runs of the whole method, fit included, train a likelihood ratio of
+two normal laws. It reads a few numbers that describe the release in the canary's direction. Fresh runs test it, at a
+threshold from training. *Shown* is a lower bound on `mu` by Clopper-Pearson. *Estimate* is the Gaussian separation with
+the same area under the curve, without a bound. A release shows less than the answers, because points and fit keep only
+a part of them. The price does not count on it."""
 
 TREES: Final = """\
 Adaptive analysts, as exact trees of two to four mechanisms. The numbers are the spent δ divided by the limit. Two
@@ -174,6 +182,23 @@ LAYOUT: Final[tuple[tuple[str, str, str, dict[str, str]], ...]] = (
             "shown": "shown",
             "claimed ε": "epsilon",
             "shown share": "share",
+            "holds": "holds",
+        },
+    ),
+    (
+        "Final release alone",
+        FINAL,
+        "releases",
+        {
+            "method": "method",
+            "claimed ε": "epsilon",
+            "shadow runs": "shadows",
+            "runs": "runs",
+            "mu": "mu",
+            "estimate": "estimate",
+            "shown": "shown",
+            "shown share": "share",
+            "by one point": "share of alone",
             "holds": "holds",
         },
     ),

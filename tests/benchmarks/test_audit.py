@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from app.inference.audit import report
 from app.inference.audit.mechanism import CONFIDENCE, DELTA
-from app.inference.audit.report import SECTIONS
+from app.inference.audit.report import QUICK, SECTIONS, Record, Size, list_tasks
 from app.privacy.audit.bounds import Counts, bound_epsilon_by_shape
 from app.privacy.audit.laws import AnswerLaw
 from app.privacy.audit.sequential import Alternative
@@ -21,6 +22,30 @@ def test_the_page_shows_the_stored_records() -> None:
     records = audit.read_records()
     assert records.keys() == {*SECTIONS, "detection"}
     assert audit.DOCUMENT.read_text() == render(records)
+
+
+def test_the_parts_of_a_section_are_its_records() -> None:
+    """Parts run in several processes. Together they are the whole section."""
+    size = Size(1, 1, 1, 1, 1, QUICK.releases + 1)
+    calls: list[tuple[object, ...]] = []
+
+    def note(*arguments: object) -> Record:
+        calls.append(arguments)
+        return {"holds": True}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "audit_transcript", note)
+        patch.setattr(report, "audit_release", note)
+        patch.setattr(report, "audit_many_answers", note)
+        for section in ("transcripts", "releases", "canaries"):
+            calls.clear()
+            whole = list(SECTIONS[section](size))
+            in_order = calls.copy()
+            calls.clear()
+            parts = [record for part in list_tasks(section) for record in part(size)]
+            assert (parts, calls) == (whole, in_order)
+            assert audit.count_parts(section) == len(whole)
+    assert [audit.count_parts(name) for name in ("mechanism", "detection")] == [1, 1]
 
 
 def test_every_stored_claim_holds() -> None:

@@ -6,24 +6,28 @@ chance so small that of 1,000 reports at most one refutes a true claim.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from app.inference.audit.mechanism import CONFIDENCE, DELTA, DENSE_SLOTS, Cell, audit_cell, compute_share
 from app.inference.audit.one_run import count_canary_positives, count_correct_guesses, score_one_run
+from app.inference.audit.releases import attack_releases, draw_runs
+from app.inference.audit.scenarios import Scenario, list_scenarios
 from app.inference.audit.subjects import list_subjects
 from app.inference.audit.transcripts import run_once
-from app.inference.registry import list_methods
 from app.privacy.audit.bounds import (
     Counts,
+    bound_epsilon,
     bound_epsilon_by_shape,
     bound_family,
     bound_mean,
     bound_separation,
     count_positives,
+    find_separation,
     is_refuted,
 )
 from app.privacy.audit.guesses import bound_epsilon_by_guesses
@@ -37,15 +41,16 @@ NOISES: Final = (1.0, 2.0, 5.0)
 RATE: Final = 0.02
 VISIBLE: Final = 0.05
 """A noise multiplier at which an answer shows whether its canary was in the subsample."""
-_MU: Final = 8.0
+_MU: Final = 16.0
 """Separation of audited transcripts. It is large, so that few runs suffice."""
-_QUERIES: Final = 12
+EPSILONS: Final = (8.0, 32.0)
+"""Claims at which final releases are audited."""
 _ONE_RUN: Final = (1000, 16, 150)
 """Canaries, queries and guesses of the audit in one run."""
 
 
-CHANCE: Final = 1e-3 / 64
-"""Chance of refuting one true claim. A report refutes claims in at most 64 ways."""
+CHANCE: Final = 1e-3 / 128
+"""Chance of refuting one true claim. A report refutes claims in at most 128 ways."""
 _MOST_EVIDENCE: Final = -math.log(CHANCE)
 
 
@@ -55,17 +60,19 @@ class Size:
 
     ``answers`` are for each kind of query and size of units in a cell. ``canary_answers`` are for each cell with many
     canaries. ``sampled_answers`` are for the cell that shows most of a sampled claim. ``runs`` are for each
-    method and world.
+    method and world, and so are ``shadows``, which train the attack on releases, and ``releases``, which test it.
     """
 
     answers: int
     canary_answers: int
     sampled_answers: int
     runs: int
+    shadows: int
+    releases: int
 
 
-QUICK: Final = Size(40, 100_000, 100_000, 4)
-PAGE: Final = Size(800, 2_000_000, 6_000_000, 60)
+QUICK: Final = Size(40, 100_000, 100_000, 3, 3, 3)
+PAGE: Final = Size(600, 2_000_000, 14_000_000, 120, 30, 80)
 
 
 def choose_size(answers: int | None) -> Size:
@@ -73,7 +80,15 @@ def choose_size(answers: int | None) -> Size:
     if answers is None:
         return QUICK
     each = max(2, answers // (2 * len(list_subjects())))
-    return Size(each, answers, answers, max(4, min(PAGE.runs, answers // 10_000)))
+    runs, shadows, releases = (
+        max(least, min(most, answers // 10_000))
+        for least, most in (
+            (QUICK.runs, PAGE.runs),
+            (QUICK.shadows, PAGE.shadows),
+            (QUICK.releases, PAGE.releases),
+        )
+    )
+    return Size(each, answers, answers, runs, shadows, releases)
 
 
 def audit_contributions(_: Size) -> Iterator[Record]:
@@ -103,19 +118,28 @@ def audit_mechanism(size: Size) -> Iterator[Record]:
 
 def audit_canaries(size: Size) -> Iterator[Record]:
     """Audit with many canaries in each answer, which is fast."""
-    for claim in (AnswerLaw(noise, rate) for rate in (1.0, RATE) for noise in NOISES):
-        is_main = (claim.noise, claim.rate) == (1.0, RATE)
-        yield audit_many_answers(claim, size.sampled_answers if is_main else size.canary_answers)
+    yield from (audit_many_answers(claim, size) for claim in list_claims())
+
+
+def list_claims() -> list[AnswerLaw]:
+    """List the claims of the audit with many canaries."""
+    return [AnswerLaw(noise, rate) for rate in (1.0, RATE) for noise in NOISES]
 
 
 def audit_sampling(size: Size) -> Iterator[Record]:
     """Audit the sampling rate at a noise that hides nothing."""
-    yield audit_many_answers(AnswerLaw(VISIBLE, RATE), size.canary_answers)
+    yield audit_many_answers(AnswerLaw(VISIBLE, RATE), size)
 
 
-def audit_many_answers(claim: AnswerLaw, answers: int) -> Record:
-    """Audit one claim with this number of answers about orthogonal canaries."""
-    counts, evidence = count_canary_positives(claim, answers, CONFIDENCE)
+def audit_many_answers(claim: AnswerLaw, size: Size) -> Record:
+    """Audit one claim with answers about orthogonal canaries.
+
+    There are more of them where one answer shows less.
+    """
+    answers = {(1.0, RATE): size.sampled_answers, (5.0, 1.0): 3 * size.canary_answers}
+    counts, evidence = count_canary_positives(
+        claim, answers.get((claim.noise, claim.rate), size.canary_answers), CONFIDENCE
+    )
     return {
         "noise": claim.noise,
         "rate": claim.rate,
@@ -129,29 +153,62 @@ def audit_many_answers(claim: AnswerLaw, answers: int) -> Record:
 
 
 def audit_transcripts(size: Size) -> Iterator[Record]:
-    """Audit whole runs of every private method."""
-    for method in (each.id for each in list_methods() if each.private):
-        noise = 1 / _MU if method == "dp-psvi-surrogate" else float(np.sqrt(_QUERIES)) / _MU
-        runs = [run_once(method, noise, _QUERIES, present=flag) for flag in (True, False) for _ in range(size.runs)]
-        statistics, present = np.array([run.statistic for run in runs]), np.array([run.present for run in runs]) * 1.0
-        claim = AnswerLaw(1 / runs[0].claim)
-        counts = count_positives(statistics, present, runs[0].claim / 2)
-        worlds = statistics[present == 1], statistics[present == 0]
-        shown = bound_mean(*worlds, CONFIDENCE)
-        is_within = all(run.reached <= run.claim * (1 + 1e-12) for run in runs)
-        reached = float(np.mean([run.reached for run in runs if run.present]))
-        yield {
-            "method": method,
-            "runs": len(runs),
-            "mu": runs[0].claim,
-            "reached": reached,
-            "shown": shown,
-            "by_threshold": bound_separation(counts, CONFIDENCE),
-            "epsilon": claim.compute_epsilon(DELTA),
-            "by_shape": AnswerLaw(1 / shown).compute_epsilon(DELTA) if shown > 0 else 0.0,
-            "counts": _list_counts(counts),
-            "holds": is_within and bound_mean(*worlds, 1 - CHANCE) <= runs[0].claim,
-        }
+    """Audit whole runs of every private method and its variants."""
+    yield from (audit_transcript(scenario, size) for scenario in list_scenarios())
+
+
+def audit_transcript(scenario: Scenario, size: Size) -> Record:
+    """Audit whole runs of one scenario."""
+    runs = [run_once(scenario, _MU, present=flag) for flag in (True, False) for _ in range(size.runs)]
+    statistics, present = np.array([run.statistic for run in runs]), np.array([run.present for run in runs]) * 1.0
+    claim = AnswerLaw(1 / runs[0].claim)
+    counts = count_positives(statistics, present, runs[0].claim / 2)
+    worlds = statistics[present == 1], statistics[present == 0]
+    shown = bound_mean(*worlds, CONFIDENCE)
+    is_within = all(run.reached <= run.claim * (1 + 1e-12) for run in runs)
+    return {
+        "method": scenario.name,
+        "runs": len(runs),
+        "mu": runs[0].claim,
+        "reached": float(np.mean([run.reached for run in runs if run.present])),
+        "shown": shown,
+        "by_threshold": bound_separation(counts, CONFIDENCE),
+        "epsilon": claim.compute_epsilon(DELTA),
+        "by_shape": AnswerLaw(1 / shown).compute_epsilon(DELTA) if shown > 0 else 0.0,
+        "counts": _list_counts(counts),
+        "holds": is_within and bound_mean(*worlds, 1 - CHANCE) <= runs[0].claim,
+    }
+
+
+def audit_releases(size: Size) -> Iterator[Record]:
+    """Audit the final release alone, of every private method; a quick audit takes the first claim only."""
+    claims = EPSILONS if size.releases > QUICK.releases else EPSILONS[:1]
+    yield from (audit_release(scenario, epsilon, size) for scenario in list_plain_scenarios() for epsilon in claims)
+
+
+def list_plain_scenarios() -> list[Scenario]:
+    """List the scenarios without parameters, whose releases are audited."""
+    return [scenario for scenario in list_scenarios() if not scenario.parameters]
+
+
+def audit_release(scenario: Scenario, epsilon: float, size: Size) -> Record:
+    """Audit the final release alone of one scenario, at one claim."""
+    mu = find_separation(epsilon, DELTA)
+    shadows, fresh = (draw_runs(scenario, mu, count) for count in (size.shadows, size.releases))
+    claim, found = AnswerLaw(1 / mu), attack_releases(shadows, fresh)
+    return {
+        "method": scenario.name,
+        "shadows": len(shadows.present),
+        "runs": len(fresh.present),
+        "mu": mu,
+        "shown": bound_separation(found.by_shape, CONFIDENCE),
+        "estimate": found.estimate,
+        "epsilon": epsilon,
+        "by_shape": bound_epsilon_by_shape(found.by_shape, claim, DELTA, CONFIDENCE),
+        "alone": bound_epsilon(found.alone, DELTA, CONFIDENCE),
+        "counts": _list_counts(found.by_shape),
+        "holds": not is_refuted(found.by_shape, claim, 1 - CHANCE),
+    }
 
 
 def audit_one_run(_: Size) -> Iterator[Record]:
@@ -205,6 +262,26 @@ SECTIONS: Final[dict[str, Callable[[Size], Iterator[Record]]]] = {
     "canaries": audit_canaries,
     "sampling": audit_sampling,
     "transcripts": audit_transcripts,
+    "releases": audit_releases,
     "one-run": audit_one_run,
     "filter": audit_filters,
 }
+
+
+def list_tasks(section: str) -> list[Callable[[Size], Iterable[Record]]]:
+    """List the parts of a section that may run in separate processes; their records follow each other."""
+    if section == "transcripts":
+        return [partial(_wrap, partial(audit_transcript, scenario)) for scenario in list_scenarios()]
+    if section == "canaries":
+        return [partial(_wrap, partial(audit_many_answers, claim)) for claim in list_claims()]
+    if section == "releases":
+        return [
+            partial(_wrap, partial(audit_release, scenario, epsilon))
+            for scenario in list_plain_scenarios()
+            for epsilon in EPSILONS
+        ]
+    return [SECTIONS[section]]
+
+
+def _wrap(audit: Callable[[Size], Record], size: Size) -> list[Record]:
+    return [audit(size)]

@@ -1,19 +1,24 @@
 """A subject for every kind of query: a worst-case canary, whose contribution has the clipping norm.
 
 The clipping norm is small, or the canary far from other rows, so the contribution would be longer without clipping. A
-new kind of query needs a subject here; a test compares the kinds.
+new kind of query, of terms, or of conjugate model needs a subject here; a test compares the kinds.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.inference.audit.tables import CanaryTable, Row, make_facts
 from app.inference.conjugate import make_conjugate_problem, make_run_problem
+from app.inference.core.designs import Fourier, Interaction, Network, Polynomial, Spline
+from app.inference.core.designs.network import Layer
 from app.inference.core.facts import Column
 from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan, ModelSpec, PlannedQuery
+from app.inference.core.problems import make_problem
 from app.inference.core.query import Query
 from app.inference.core.statistics import compute_units
 from app.inference.private_zone import queries
@@ -28,6 +33,7 @@ COLUMNS: Final = (
     Column("amount", "real", -1, 1),
     Column("visits", "integer", 0, 60),
     Column("word", "categorical", categories=("fever", "cough", "fall")),
+    Column("late", "binary"),
 )
 PLACE: Final = 5
 """The canary's slot; it is not the first one."""
@@ -41,9 +47,25 @@ _LINEAR: Final = ModelSpec("linear-regression", _FEATURES, "amount", noise_scale
 _GAUSSIAN: Final = ModelSpec("gaussian", _FEATURES, None)
 _WORDS: Final = ModelSpec("latent-dirichlet-allocation", ("word",), None, topics=2)
 _POISSON: Final = ModelSpec("poisson-regression", _FEATURES, "visits")
-_CANARY: Final = {"a": 1.0, "b": -1.0, "flag": 1.0, "amount": 1.0, "visits": 60.0, "word": 1.0}
+_BITS: Final = ModelSpec("sigmoid-belief-network", ("flag", "late"), None, hidden_units=2)
+_TERMS: Final = ModelSpec(
+    "logistic-regression",
+    (
+        "a",
+        Interaction(("a", "word")),
+        Polynomial("b", 3),
+        Spline("visits", 4, (30.0,)),
+        Fourier(("a", "b"), 4, 0.5, 3),
+        Network(("a", "b"), (Layer(((1.0, -1.0), (0.5, 0.5)), (0.1, 0.0), "tanh"),)),
+    ),
+    "flag",
+)
+"""A design with every kind of term."""
+_CANARY: Final = {"a": 1.0, "b": -1.0, "flag": 1.0, "amount": 1.0, "visits": 60.0, "word": 1.0, "late": 1.0}
 _AWAY: Final = np.array([-4.0, 4.0, -4.0])
 """A parameter at which the canary's target is far from its prediction."""
+_NEAR: Final = np.array([0.31, -0.31, 0.31])
+"""A parameter whose residual is small, where a beta-score is longest."""
 _DRAWS: Final = np.array([[9.0, -7.0, 3.0], [-8.0, 9.0, 1.0], [2.0, 6.0, -9.0], [1.0, -5.0, 8.0]])
 
 _LIKELIHOODS: Final = np.array([[1.0, 0.2, 1.0], [0.1, 1.0, 1e-8]])
@@ -92,9 +114,18 @@ def make_plan(spec: ModelSpec, query: Query, event: AtomicEvent, count: int) -> 
 
 
 def compute_contribution(spec: ModelSpec, query: Query, table: CanaryTable) -> Array64:
+    """Compute the canary's part of the exact answer to ``query``, as one vector."""
+    return _sum_units(spec, query, table, np.array([table.place]))
+
+
+def compute_sum(spec: ModelSpec, query: Query, table: CanaryTable) -> Array64:
     """Compute the exact answer to ``query`` on a simulated table, as one vector."""
+    return _sum_units(spec, query, table, np.arange(table.slots))
+
+
+def _sum_units(spec: ModelSpec, query: Query, table: CanaryTable, units: NDArray[np.int64]) -> Array64:
     problem = make_run_problem(make_plan(spec, query, GaussianEvent(1.0), 1), table.facts)
-    rows, present = fold(problem.model, problem.design, table, np.array([table.place]))
+    rows, present = fold(problem.model, problem.design, table, units)
     return read_answer(query, query.answer(query.sum(problem.model, rows, present, table.rows_per_slot)))
 
 
@@ -120,6 +151,7 @@ def list_subjects() -> tuple[Subject, ...]:
         ),
         ("robust_score_sum", _LOGISTIC, queries.RobustScoreSum(theta, large, 2.0, beta=0.001), 2.0),
         ("robust_information_sum", _LOGISTIC, queries.RobustInformationSum(theta, large, 3.0, beta=0.3), 3.0),
+        ("robust_score_sum, linear", _LINEAR, queries.RobustScoreSum(_NEAR, large, 2.0, beta=0.001), 2.0),
         ("bounded_score_sum", _LOGISTIC, queries.BoundedScoreSum(_AWAY, large, 2.0), 2.0),
         ("bounded_score_sum, in parts", _LOGISTIC, queries.BoundedScoreSum(_AWAY, large, 2.0, 1.2), 2.0),
         ("bounded_score_sum, linear", _LINEAR, queries.BoundedScoreSum(_AWAY, large, 2.0), 2.0),
@@ -147,10 +179,24 @@ def list_subjects() -> tuple[Subject, ...]:
             ("logistic, moving", _LOGISTIC, True),
             ("linear", _LINEAR, False),
             ("gaussian", _GAUSSIAN, False),
+            ("bits", _BITS, False),
+            ("bits, moving", _BITS, True),
         )
     )
+    made += tuple((f"{query.kind}, terms", _TERMS, query, clip) for query, clip in _list_queries_of_terms())
     words = Subject("topic_sum", _WORDS, queries.TopicSum(_LIKELIHOODS, 0.5), 0.5, _CANARY, grouped=True)
     return (*(Subject(*each, _CANARY) for each in made), words)
+
+
+def _list_queries_of_terms() -> Iterator[tuple[Query, float]]:
+    """List queries about the design with terms, with their clipping norms."""
+    width = make_problem(_TERMS, make_facts(COLUMNS, 1, 1)).design.width
+    theta, large = np.zeros(width), 50.0 * np.eye(width)
+    draws = 9.0 * np.cos(np.outer(np.arange(1, 5), np.arange(1, width + 1)))
+    yield queries.PotentialSum(draws, 0.5), 0.5
+    yield queries.ClippedScoreSum(theta, large, 2.0), 2.0
+    yield queries.BoundedScoreSum(theta, large, 2.0), 2.0
+    yield queries.MomentSum(_SCALE, width, intercept=True, clip=2.0), 2.0
 
 
 def _sum_statistics(spec: ModelSpec, *, moving: bool) -> queries.StatisticSum:

@@ -13,11 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import betaincinv, ndtr, ndtri
 
 from app.privacy.audit.laws import AnswerLaw, Array64
 
 _THRESHOLDS = 161
+_MOST_EPSILON = 1000.0
 _REACH = 6.0
 """Standard deviations beyond both means in which thresholds are searched."""
 
@@ -90,6 +92,23 @@ def bound_separation(counts: Counts, confidence: float) -> float:
     """Bound mu of Gaussian differential privacy from below: smaller claims are refuted."""
     true, false = bound_rates(counts, confidence)
     return max(0.0, float(ndtri(true) - ndtri(false))) if true > 0 and false < 1 else 0.0
+
+
+def find_separation(epsilon: float, delta: float) -> float:
+    """Find mu of the Gaussian mechanism whose least epsilon at ``delta`` is ``epsilon``.
+
+    Raises:
+        ValueError: for an ``epsilon`` that is not positive.
+    """
+    if not 0 < epsilon < _MOST_EPSILON:
+        raise ValueError("epsilon must be positive, and not huge")
+    highest = 1.0
+    while AnswerLaw(1 / highest).compute_epsilon(delta) < epsilon:
+        highest *= 2
+    least = highest
+    while AnswerLaw(1 / least).compute_epsilon(delta) > epsilon:
+        least /= 2
+    return float(brentq(lambda mu: AnswerLaw(1 / mu).compute_epsilon(delta) - epsilon, least, highest, xtol=1e-12))
 
 
 def bound_rate(counts: Counts, noise: float, confidence: float) -> float:

@@ -1,6 +1,8 @@
 """The audit of the mechanism: true claims hold, and each way to break one is found."""
 
+import importlib
 import math
+import pkgutil
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,8 +11,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from app.inference import conjugate
 from app.inference.audit.mechanism import Cell, audit_cell, compute_share, draw_sample
-from app.inference.audit.subjects import Subject, list_subjects
+from app.inference.audit.subjects import COLUMNS, Subject, list_subjects
+from app.inference.audit.tables import make_facts
+from app.inference.conjugate import make_conjugate_problem
+from app.inference.core import designs
+from app.inference.core.statistics import STATISTIC_KINDS
 from app.inference.private_zone import mechanisms, queries
 from app.inference.private_zone.mechanisms import DiscreteGaussian
 from app.inference.private_zone.queries import blocks
@@ -22,8 +29,35 @@ LEAST = math.log(ALARM)
 CHANCE = 1e-9
 
 
-def test_every_kind_of_query_has_a_subject() -> None:
-    assert {type(subject.query) for subject in SUBJECTS} == set(queries._ALL)
+def test_w12_every_kind_of_query_has_a_subject() -> None:
+    """W12: a kind that production answers is audited, and no class of a query is left out of the kinds."""
+    names = [each.name for each in pkgutil.iter_modules(queries.__path__)]
+    modules = [importlib.import_module(f"{queries.__name__}.{name}") for name in names]
+    classes = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
+    written = {each for each in classes if isinstance(getattr(each, "kind", None), str)}
+    assert written == set(queries._ALL), "W12: a class of queries is not listed"
+    assert {type(subject.query) for subject in SUBJECTS} == written, "W12: a kind of query has no audit"
+
+
+def test_w12_every_kind_of_term_has_a_subject() -> None:
+    """W12: designs with every kind of term are audited."""
+    features = {type(feature) for subject in SUBJECTS for feature in subject.spec.features}
+    assert features == {str, *designs._TERMS.values()}, "W12: a kind of term has no audit"
+
+
+def test_w12_every_conjugate_model_has_a_subject() -> None:
+    """W12: statistics of every model that has them are audited, fixed and moving ones."""
+    asked = {
+        (subject.spec.family, getattr(subject.query, "moving", True))
+        for subject in SUBJECTS
+        if subject.query.kind in STATISTIC_KINDS
+    }
+    for family in conjugate._MAKERS:
+        spec = next(subject.spec for subject in SUBJECTS if subject.spec.family == family)
+        model = make_conjugate_problem(spec, make_facts(COLUMNS, 1, 1, grouped=True)).model
+        for moving in (False, True):
+            if model.list_blocks(model.largest_radius, moving=moving):
+                assert (family, moving) in asked, f"W12: statistics of {family} have no audit"
 
 
 @EVERY
