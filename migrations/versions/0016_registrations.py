@@ -1,12 +1,12 @@
 """Registers of people in a series: another kind of ledger entry.
 
-Revises: 0014
+Revises: 0015
 """
 
 from alembic import op
 
-revision = "0015"
-down_revision = "0014"
+revision = "0016"
+down_revision = "0015"
 branch_labels = None
 depends_on = None
 
