@@ -173,7 +173,8 @@ def test_private_plan_has_finite_limits_above_the_size_of_its_rows(method: str, 
     declared = facts(1_000_000, **({"unit": documents} if family == "latent-dirichlet-allocation" else {}))
     target = TARGETS.get(family)
     features = FEATURES.get(family, tuple(name for name in ("age", "dose") if name != target))
-    request = PlanRequest(method, 30, ModelSpec(family, features, target), {}, None, 2.0)
+    chosen = {"groups": ["group"]} if method == "dp-groups" else {}
+    request = PlanRequest(method, 30, ModelSpec(family, features, target), chosen, None, 2.0)
     plan = registry.find_method(method).plan(request, declared)
     plan_limits = compute_run_limits(plan_json.from_json(plan_json.to_json(plan)), declared)
     assert BASE_BYTES + 4 * declared.slots < plan_limits.memory_bytes < 1 << 40

@@ -131,7 +131,7 @@ def audit_many_answers(claim: AnswerLaw, answers: int) -> Record:
 def audit_transcripts(size: Size) -> Iterator[Record]:
     """Audit whole runs of every private method."""
     for method in (each.id for each in list_methods() if each.private):
-        noise = 1 / _MU if method == "dp-psvi-surrogate" else float(np.sqrt(_QUERIES)) / _MU
+        noise = 1 / _MU if method in {"dp-psvi-surrogate", "dp-groups"} else float(np.sqrt(_QUERIES)) / _MU
         runs = [run_once(method, noise, _QUERIES, present=flag) for flag in (True, False) for _ in range(size.runs)]
         statistics, present = np.array([run.statistic for run in runs]), np.array([run.present for run in runs]) * 1.0
         claim = AnswerLaw(1 / runs[0].claim)

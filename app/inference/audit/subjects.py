@@ -12,8 +12,9 @@ import numpy as np
 from app.inference.audit.tables import CanaryTable, Row, make_facts
 from app.inference.conjugate import make_conjugate_problem, make_run_problem
 from app.inference.core.facts import Column
+from app.inference.core.grouping import GROUP_KINDS
 from app.inference.core.model import Array64
-from app.inference.core.plan import MechanismPlan, ModelSpec, PlannedQuery
+from app.inference.core.plan import GROUPS, MechanismPlan, ModelSpec, PlannedQuery
 from app.inference.core.query import Query
 from app.inference.core.statistics import compute_units
 from app.inference.private_zone import queries
@@ -44,6 +45,7 @@ _POISSON: Final = ModelSpec("poisson-regression", _FEATURES, "visits")
 _CANARY: Final = {"a": 1.0, "b": -1.0, "flag": 1.0, "amount": 1.0, "visits": 60.0, "word": 1.0}
 _AWAY: Final = np.array([-4.0, 4.0, -4.0])
 """A parameter at which the canary's target is far from its prediction."""
+_GROUPED_BY: Final = ("word",)
 _DRAWS: Final = np.array([[9.0, -7.0, 3.0], [-8.0, 9.0, 1.0], [2.0, 6.0, -9.0], [1.0, -5.0, 8.0]])
 
 _LIKELIHOODS: Final = np.array([[1.0, 0.2, 1.0], [0.1, 1.0, 1e-8]])
@@ -88,7 +90,8 @@ class Subject:
 def make_plan(spec: ModelSpec, query: Query, event: AtomicEvent, count: int) -> MechanismPlan:
     """Plan ``query`` alone, ``count`` times."""
     planned = PlannedQuery(query.kind, query.length, event, count)
-    return MechanismPlan("audit", 1, spec, {}, None, "", GRID_BITS, (planned,), count)
+    grouped = {GROUPS: _GROUPED_BY} if query.kind in GROUP_KINDS else {}
+    return MechanismPlan("audit", 1, spec, grouped, None, "", GRID_BITS, (planned,), count)
 
 
 def compute_contribution(spec: ModelSpec, query: Query, table: CanaryTable) -> Array64:
@@ -138,6 +141,7 @@ def list_subjects() -> tuple[Subject, ...]:
         ),
         ("residual_histogram", _LINEAR, queries.ResidualHistogram(_AWAY), 1.0),
         ("excess_sum", _LINEAR, queries.ExcessSum(_AWAY, **excess, squares=0.3, clip=2.0), 2.0),
+        ("group_potential_sum", _LOGISTIC, queries.GroupPotentialSum(_DRAWS, 0.5, 3), 0.5),
         ("excess_sum, counts", _POISSON, queries.ExcessSum(_AWAY, **excess, squares=0.0, clip=2.0), 2.0),
     )
     made += tuple(

@@ -21,7 +21,7 @@ from app.inference.audit.tables import CanaryTable, make_facts
 from app.inference.conjugate import make_run_problem
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.model import Array64
-from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
+from app.inference.core.plan import GROUPS, Mechanism, MechanismPlan, ModelSpec, PlanRequest
 from app.inference.core.query import Oracle, Query
 from app.inference.private_zone.mechanisms import DiscreteGaussian
 from app.inference.private_zone.oracle import ClippedGaussianOracle
@@ -85,10 +85,14 @@ def find_clip(query: Query) -> float:
 def make_method_plan(method: str, facts: DeclaredFacts, noise: float, queries: int) -> MechanismPlan:
     """Plan a run of a private method at rate 1.
 
-    The noise multiplier is that of each query, or for the default method that of all together.
+    The noise multiplier is that of each query, or for the default method that of all together. ``dp-groups`` has one
+    query.
     """
     if method == "dp-psvi-surrogate":
         return find_method(method).plan(PlanRequest(method, 6, _SPEC, noise_multiplier=noise), facts)
+    if method == "dp-groups":
+        grouped, once = {GROUPS: ["word"]}, Mechanism(noise, 1.0, 1)
+        return find_method(method).plan(PlanRequest(method, 6, _SPEC, grouped, once), facts)
     return find_method(method).plan(PlanRequest(method, 6, _SPEC, mechanism=Mechanism(noise, 1.0, queries)), facts)
 
 

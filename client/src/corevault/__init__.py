@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from corevault.examples import example
     from corevault.fitting import posterior
     from corevault.gaussian import Gaussian
+    from corevault.groups import Groups
     from corevault.laplace import logistic_laplace
     from corevault.merging import merge
     from corevault.model import (
@@ -118,6 +119,7 @@ __all__ = [
     "Forbidden",
     "Gaussian",
     "GaussianMean",
+    "Groups",
     "IdempotencyConflict",
     "IdempotencyInProgress",
     "Internal",
@@ -205,6 +207,7 @@ _NAMES = {
     "examples": "example",
     "fitting": "posterior",
     "gaussian": "Gaussian",
+    "groups": "Groups",
     "laplace": "logistic_laplace",
     "merging": "merge",
     "model": (
