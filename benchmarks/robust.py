@@ -128,10 +128,10 @@ PRIVATE_TEXT: Final = (
 
 GROUPS_TEXT: Final = (
     "The table of [private weights of groups](groups.md): census income in 80 groups, age by race by sex. A third of "
-    "the groups has 10 % outliers, and a third 20 %. Accuracy is of clean held-out rows, by the posterior of the released "
-    f"points. *Batches* are {BATCH} random rows. *Random groups* and *Shapley values* take all rows of the groups with "
-    f"weight 1. Shapley values are mean gains in accuracy over {PERMUTATIONS} random orders of groups, of which the "
-    f"first {PREFIX} count; the thesis takes 5,000 orders. They see the labels of held-out rows; the others do not."
+    "the groups has 10 % outliers, and a third 20 %. Accuracy is of clean held-out rows, by the posterior of the "
+    f"released points. *Batches* are {BATCH} random rows. *Random groups* and *Shapley values* take all rows of the "
+    f"groups with weight 1. Shapley values are mean gains in accuracy over {PERMUTATIONS} random orders of groups, of "
+    f"which the first {PREFIX} count; the thesis takes 5,000 orders. They see the labels of held-out rows."
 )
 
 
@@ -322,7 +322,7 @@ def _find_share(grouped: GroupedCase, groups: NDArray[np.int64]) -> float:
 def compute_shapley_values(
     grouped: GroupedCase, rng: np.random.Generator, permutations: int = PERMUTATIONS, prefix: int = PREFIX
 ) -> Array64:
-    """Estimate each group's mean gain in accuracy ``(G,)`` in random orders, among the first places."""
+    """Estimate the mean gain in accuracy by each group ``(G,)``, in random orders."""
     count = len(grouped.outliers)
     gains, times = np.zeros(count), np.zeros(count)
     present = np.flatnonzero(grouped.sizes)

@@ -167,6 +167,8 @@ def _fill(client: Client) -> dict[str, Any]:
     assert grouped.release_id is not None
     names |= {"groups_release": client.releases.get(grouped.release_id)}
     names |= {"groups": client.releases.groups(grouped.release_id)}
+    draws, weight = np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 2.0]]), np.array([0.25, 0.5, 0.25])
+    names |= {"particles": corevault.Particles(("a", "b"), draws, weight)}
     names |= {"monthly": LogisticRegression(features=["age", "sex"], target="sick")}
     return names | {"release": client.releases.get(job.release_id)}
 

@@ -20,6 +20,7 @@ NORMAL_GAMMA: Final = "normal-gamma"
 NORMAL_INVERSE_WISHART: Final = "normal-inverse-wishart"
 DIRICHLET: Final = "dirichlet"
 NORMAL_ROWS: Final = "normal-rows"
+PARTICLES: Final = "particles"
 GROUP_WEIGHTS: Final = "group-weights"
 
 SHAPES: Final[Mapping[str, Mapping[str, str]]] = {
@@ -29,6 +30,7 @@ SHAPES: Final[Mapping[str, Mapping[str, str]]] = {
     NORMAL_INVERSE_WISHART: {"mean": "D", "count": "1", "degrees": "1", "scale": "DD"},
     DIRICHLET: {"values": "V", "concentration": "DV"},
     NORMAL_ROWS: {"values": "V", "mean": "DV", "precision": "VV", "prior_precision": "DV"},
+    PARTICLES: {"draws": "SD", "weight": "S"},
     GROUP_WEIGHTS: {
         "values": "V",
         "labels": "DV",
@@ -65,6 +67,7 @@ class Block:
     - ``normal-rows``: a matrix of D rows, which are independent and normal over the same ``values`` ``(V,)``. ``mean``
       is ``(D, V)``. The inverse covariance of row d is ``precision`` ``(V, V)`` plus the diagonal matrix of
       ``prior_precision[d]``, which is ``(D, V)``.
+    - ``particles``: weighted draws from a posterior. ``draws`` are ``(S, D)``, and ``weight`` ``(S,)`` sums to 1.
     - ``group-weights``: no distribution, but figures of groups of rows; see
       :class:`app.inference.core.release.GroupWeights`.
     """

@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     )
     from corevault.normal_table import NormalTable
     from corevault.pages import Page
+    from corevault.particles import Particles
     from corevault.pseudocoreset import Pseudocoreset, UntrustedRelease
     from corevault.replies.dataset import Budget, Cost, Dataset, LedgerEntry, OpenUpload
     from corevault.replies.job import Job, JobEvent, Quote
@@ -149,6 +150,7 @@ __all__ = [
     "OffsetMismatch",
     "OpenUpload",
     "Page",
+    "Particles",
     "Points",
     "PoissonRegression",
     "PreconditionFailed",
@@ -217,6 +219,7 @@ _NAMES = {
     ),
     "normal_table": "NormalTable",
     "pages": "Page",
+    "particles": "Particles",
     "pseudocoreset": "Pseudocoreset UntrustedRelease",
     "replies.dataset": "Budget Cost Dataset LedgerEntry OpenUpload",
     "replies.job": "Job JobEvent Quote",
