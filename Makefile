@@ -157,6 +157,9 @@ designs: $(INSTALLED) ## Splines and interactions against plain columns on real 
 robust: $(INSTALLED) ## Robust methods on tables with wrong rows, into docs/benchmarks
 	$(BIN)/python -m benchmarks.robust
 
+groups: $(INSTALLED) ## Private weights of groups of people, into docs/benchmarks
+	$(BIN)/python -m benchmarks.groups
+
 mobility: $(INSTALLED) ## How well movements of 1,500 aeroplanes identify them, beside published figures, into docs/benchmarks
 	$(BIN)/python -m benchmarks.mobility
 

@@ -35,7 +35,7 @@ def load_adult10(
     train_file: Path = TRAIN, test_file: Path = TEST
 ) -> tuple[tuple[Array64, Array64], tuple[Array64, Array64]]:
     """Training and test rows without a missing value: components ``(n, 10)`` and labels 0 or 1 ``(n,)``."""
-    train, test = _rows(require(train_file)), _rows(require(test_file))
+    train, test = read_rows(require(train_file)), read_rows(require(test_file))
     numbers = _numbers(train)
     mean, spread = numbers.mean(axis=0), numbers.std(axis=0, ddof=1)
     levels = [sorted(set(train[:, column])) for column in _CATEGORIES]
@@ -53,7 +53,8 @@ def load_adult10(
     return ((x - centre) @ project, _labels(train)), ((held_out - centre) @ project, _labels(test))
 
 
-def _rows(path: Path) -> NDArray[np.str_]:
+def read_rows(path: Path) -> NDArray[np.str_]:
+    """Rows of text without a missing value, ``(n, 15)``."""
     with path.open(newline="") as stream:
         rows = [[cell.strip() for cell in row] for row in csv.reader(stream) if len(row) == _INCOME + 1]
     return np.array([row for row in rows if "?" not in row])

@@ -14,8 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.inference.conjugate import make_run_problem
+from app.inference.conjugate.documents import SWEEPS
+from app.inference.conjugate.topics import LatentDirichlet
 from app.inference.core.facts import DeclaredFacts
-from app.inference.core.plan import MechanismPlan
+from app.inference.core.grouping import GroupedModel
+from app.inference.core.model import RowModel
+from app.inference.core.plan import MechanismPlan, PlannedQuery
 from app.inference.private_zone.rows import RESIDENT_BYTES
 
 BASE_SECONDS = 600.0
@@ -23,6 +27,11 @@ BASE_BYTES = 1 << 30
 OPERATIONS_A_SECOND = 1e7
 CELLS_A_SECOND = 1e6
 """The least number of cells of a sealed table that a machine opens in a second."""
+
+NOISE_OPERATIONS = 12_000.0
+"""Operations in the time of one value of noise, which is 12 microseconds."""
+_WORD_OPERATIONS = 400.0
+"""Operations on one word of a document that do not depend on the number of topics."""
 
 _ENDGAME_STEPS = 100
 _PUBLIC_PROJECTIONS = 1024
@@ -64,19 +73,39 @@ def compute_run_limits(plan: MechanismPlan, facts: DeclaredFacts, scale: float =
     ``scale`` multiplies all limits, for slower machines.
     """
     rows = float(facts.slots * facts.rows_per_unit)
-    width = make_run_problem(plan, facts).model.row_width
+    model = make_run_problem(plan, facts).model
+    width = model.row_width
     if not plan.queries:
         operations = (plan.steps + 1.0) * rows * width * _PUBLIC_PROJECTIONS
         row_bytes = rows * (64.0 * 8 * width + 8 * _PUBLIC_PROJECTIONS)
         return _scale_limits(operations, rows * width, row_bytes + 8.0 * plan.size * width, scale)
     longest = plan.answer_length
     shares = [(query.event.sampling_rate * query.count, query.length) for query in plan.queries]
-    operations = sum(share * rows * width * (length + width) for share, length in shares)
+    each = facts.rows_per_unit
+    work = [_count_operations(query, model, each) for query in plan.queries]
+    operations = sum(share * rows * one for (share, _), one in zip(shares, work, strict=True))
+    operations += NOISE_OPERATIONS * float(sum(query.count * query.length for query in plan.queries))
     operations += (plan.steps + _ENDGAME_STEPS) * float(width * (plan.size * (longest + width) + width**2))
     cells = rows * width * sum(share for share, _ in shares)
     row_bytes = 4.0 * min(RESIDENT_BYTES, rows * (4 * width + 1)) + 32 * rows
     point_bytes = 64.0 * (plan.size * (longest + width) + longest + width**2)
     return _scale_limits(operations, cells, row_bytes + point_bytes, scale)
+
+
+def _count_operations(query: PlannedQuery, model: RowModel, each: int) -> float:
+    """Count the operations on one row, of units of ``each`` rows.
+
+    Most queries compute all values of the answer from each row. A word is compared with all topics in every sweep, and
+    with the other words of its document. A row of a group has the values of that group alone; adding them up compares
+    it with each group, or with the other rows of its unit.
+    """
+    if isinstance(model, LatentDirichlet):
+        return _WORD_OPERATIONS + 2.0 * SWEEPS * model.topics + each
+    width, length = model.row_width, query.length
+    if isinstance(model, GroupedModel):
+        draws = length // model.groups
+        return width * float(draws + width) + (1 + draws) * float(model.groups + min(each, model.groups))
+    return width * float(length + width)
 
 
 def _scale_limits(operations: float, cells: float, memory_bytes: float, scale: float) -> RunLimits:

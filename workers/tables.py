@@ -6,7 +6,7 @@ from workers.enclave import OpeningKey, StoredTable, make_layout, open_table
 
 
 class EnclaveTables:
-    """Opens the table of an assignment with the columns of its model only.
+    """Opens the table of an assignment with the columns that its plan reads only.
 
     A :data:`workers.assignments.OpenTable`.
     """
@@ -33,6 +33,6 @@ class EnclaveTables:
             wrapped_key=assignment.wrapped_key,
             facts_digest=assignment.facts_digest,
             layout=make_layout(run.facts.columns, run.facts.slots, run.facts.unit),
-            needed=run.plan.model.columns,
+            needed=run.plan.columns,
             public=run.facts.sensitivity == "public",
         )

@@ -20,9 +20,9 @@ class MethodView(ResponseBody):
     """Whether a job that names no method uses this one."""
     needs: list[str]
     """Capabilities that a model must offer: `potentials`, `scores`, `information`, `statistics`."""
-    leaves: Literal["points", "belief"]
+    leaves: Literal["points", "belief", "groups"]
     """`points`: a release has points, and a belief if the method states one. `belief`: it has a belief, and points only
-    if the belief is normal."""
+    if the belief is normal. `groups`: it has weights of declared groups of rows, and no points."""
     models: list[str]
     """Families of models that the method takes."""
     parameters: dict[str, Any]

@@ -25,6 +25,8 @@ from app.inference.registry import find_private_method
 SLOTS: Final = 2
 ROWS_PER_UNIT: Final = 2
 """Null rows of a unit at most; shapes depend on whether there is one row or several."""
+MOST_VALUES: Final = 10_000
+"""Largest number of values of an answer whose noise takes at most about 0.1 s."""
 LARGE: Final = 32
 """Largest number of parameters of which a dry run takes at most about 0.05 s; an answer may have its square."""
 
@@ -50,7 +52,8 @@ def carry_out(plan: MechanismPlan, facts: DeclaredFacts, *, to_the_end: bool) ->
     Args:
         plan: of a private method.
         facts: that it was planned for.
-        to_the_end: whether to take the last step too, which fits the points and may take seconds, and to release them.
+        to_the_end: whether to take the last step of several, which fits the points and may take seconds, and to
+            release them.
 
     Raises:
         Exception: any error of a plan that cannot be carried out on any table.
@@ -68,7 +71,7 @@ def carry_out(plan: MechanismPlan, facts: DeclaredFacts, *, to_the_end: bool) ->
         sampling=make_sampling_generator(),
     )
     state = method.init(short, facts, rng)
-    for _ in range(short.steps if to_the_end else short.steps - 1):
+    for _ in range(short.steps if to_the_end else max(short.steps - 1, 1)):
         state = method.step(rng, state, oracle)
     if to_the_end:
         method.finish(state)
@@ -78,6 +81,8 @@ def is_large(plan: MechanismPlan, facts: DeclaredFacts) -> bool:
     """Whether a dry run takes too long for a price request."""
     if Capability.STATISTICS in find_private_method(plan.method).needs:
         return plan.answer_length > LARGE**2
+    if plan.answer_length > MOST_VALUES:
+        return True
     return make_problem(plan.model, facts).model.dimension > LARGE
 
 

@@ -4,11 +4,12 @@ from typing import Any, Final
 
 from app.errors import InvalidRequest
 from app.inference.conjugate import has_statistics
-from app.inference.core.capabilities import LIKELIHOOD, Capability
+from app.inference.core.capabilities import LIKELIHOOD, Artefact, Capability
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.method import Method, PrivateMethod, PublicMethod
 from app.inference.core.plan import MechanismPlan, ModelSpec, PlanRequest
 from app.inference.core.problems import make_problem
+from app.inference.methods.dp_groups.method import DpGroups
 from app.inference.methods.dp_psvi.method import DpPsvi
 from app.inference.methods.dp_vi.method import DpVi
 from app.inference.methods.hilbert import FRANK_WOLFE, GIGA, OMP
@@ -28,6 +29,7 @@ __all__ = [
     "USUAL_SIZE",
     "choose_size",
     "compute_smallest_exact",
+    "count_needed_points",
     "find_family",
     "find_method",
     "find_private_method",
@@ -44,7 +46,9 @@ DEFAULT: Final = RobustBelief.id
 USUAL_SIZE: Final = 20
 """Least number of points that is chosen for a request: fewer save nothing, and have larger weights."""
 
-_PRIVATE: dict[str, PrivateMethod[Any]] = {method.id: method for method in (RobustBelief(), DpPsvi(), DpVi(), Vips())}
+_PRIVATE: dict[str, PrivateMethod[Any]] = {
+    method.id: method for method in (RobustBelief(), DpPsvi(), DpVi(), Vips(), DpGroups())
+}
 _PUBLIC: dict[str, PublicMethod] = {
     method.id: method
     for method in (Psvi(), IncrementalPsvi(), SparseVi(), BetaCores(), GIGA, FRANK_WOLFE, OMP, Scmc(), Uniform())
@@ -115,6 +119,13 @@ def choose_size(spec: ModelSpec, facts: DeclaredFacts) -> int:
         InvalidRequest: the model is not valid for these facts. The error points into ``/model``.
     """
     return max(USUAL_SIZE, compute_smallest_exact(spec, facts))
+
+
+def count_needed_points(plan: MechanismPlan, facts: DeclaredFacts) -> int:
+    """Count the least points that represent every posterior of the plan's model; 1 if a release has no points."""
+    if find_method(plan.method).leaves is Artefact.GROUPS:
+        return 1
+    return compute_smallest_exact(plan.model, facts)
 
 
 def compute_smallest_exact(spec: ModelSpec, facts: DeclaredFacts) -> int:

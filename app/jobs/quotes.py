@@ -59,7 +59,7 @@ def quote_job(
     """
     priced = service.price(session, ledger, caller, body)
     plan = priced.plan
-    least = registry.compute_smallest_exact(plan.model, priced.facts)
+    least = registry.count_needed_points(plan, priced.facts)
     size = QuoteSize(requested=plan.size, smallest_exact=least)
     accuracy, reason = _estimate(priced) if estimated else (None, ())
     shared = {

@@ -209,7 +209,9 @@ class RequestBody(Body):
     method: Name = registry.DEFAULT
     """Id of the method; `GET /v1/methods` lists them."""
     size: Annotated[int, Field(ge=1)] | None = None
-    """Number of pseudopoints; null: the smallest that can represent the model's posterior, but at least 20."""
+    """Number of pseudopoints; null: the smallest that can represent the model's posterior, but at least 20.
+
+    For `dp-groups` it is the largest number of groups with a weight."""
     model: ModelBody
     """The model."""
     parameters: dict[str, Any] = Field(default_factory=dict)

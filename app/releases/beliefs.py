@@ -15,6 +15,7 @@ FAMILIES: Final = {
     "normal-gamma": "A normal distribution of coefficients whose variance is in proportion to a gamma distribution's.",
     "normal-inverse-wishart": "The mean and the covariance of a normal distribution of rows.",
     "dirichlet": "Distributions over the same values, one for each name.",
+    "particles": "Weighted draws from a distribution.",
     "normal-rows": "The rows of a matrix, which are independent and normal.",
 }
 MOST_NAMES: Final = 40

@@ -85,8 +85,59 @@ def _describe_part(description: str, part: Part, as_json: dict[str, Any]) -> dic
     }
 
 
+_JSON_GROUPS = {
+    "schema": {
+        "type": "object",
+        "required": ["blocks"],
+        "properties": {
+            "blocks": {
+                "type": "array",
+                "description": "One block, `groups`, of the family `group-weights`.",
+                "items": {
+                    "type": "object",
+                    "required": ["name", "family", "arrays"],
+                    "properties": {
+                        "name": {"type": "string", "description": "`groups`."},
+                        "family": {"type": "string", "description": "`group-weights`."},
+                        "arrays": {
+                            "type": "object",
+                            "description": (
+                                "By group, in declared order: `names`, `labels` (one for each of the columns "
+                                "`values`), `weight`, `strength`, `agreement`, `above_noise`, and a row of "
+                                "`answers`. `draws` has a row of `parameters` for each column of `answers`. "
+                                "`noise` is the standard deviation of each answer."
+                            ),
+                        },
+                    },
+                },
+            }
+        },
+    },
+    "example": {
+        "blocks": [
+            {
+                "name": "groups",
+                "family": "group-weights",
+                "arrays": {
+                    "names": ["sex=f", "sex=m"],
+                    "values": ["sex"],
+                    "labels": [["f"], ["m"]],
+                    "weight": [2.1, 0.0],
+                    "strength": [41.0, 38.5],
+                    "agreement": [0.93, 0.93],
+                    "above_noise": [1.0, 1.0],
+                    "noise": [1.7],
+                    "parameters": ["age", "intercept"],
+                    "draws": [[0.4, -1.0], [0.7, -1.2]],
+                    "answers": [[40.1, -40.1], [37.9, -37.9]],
+                },
+            }
+        ]
+    },
+}
 _POINTS = _describe_part("The points.", Part.POINTS, _JSON_POINTS)
 _BELIEF = _describe_part("The belief.", Part.BELIEF, _JSON_BELIEF)
+_GROUPS = _describe_part("The weights of groups.", Part.GROUPS, _JSON_GROUPS)
 
 
 @router.get("/releases")
@@ -199,6 +250,23 @@ def read_belief(request: Request, services: Shared, release: Readable, read: Req
 def read_belief_headers(request: Request, release: Readable, read: RequestedBeliefRead) -> Response:
     """Show the headers of the belief without its bytes."""
     return _answer_headers(request, release, Part.BELIEF, read)
+
+
+@router.get(ROUTES[Part.GROUPS].removeprefix("/v1"), response_class=Response, responses=_GROUPS)
+def read_groups(request: Request, services: Shared, release: Readable, read: RequestedBeliefRead) -> Response:
+    """Download the weights of declared groups of rows.
+
+    The weighted sum of the groups' log-likelihoods approximates the sum over all rows. `strength` is the root mean
+    square of a group's log-likelihood over the draws, in nats, and `agreement` its correlation with that of the other
+    groups. Only releases of `dp-groups` have groups (`not_found`). Requests are answered as for the points.
+    """
+    return _answer(request, services, release, Part.GROUPS, read)
+
+
+@router.head(ROUTES[Part.GROUPS].removeprefix("/v1"), response_class=Response, responses=_GROUPS)
+def read_groups_headers(request: Request, release: Readable, read: RequestedBeliefRead) -> Response:
+    """Show the headers of the groups without their bytes."""
+    return _answer_headers(request, release, Part.GROUPS, read)
 
 
 def _answer(request: Request, services: Services, release: Release, part: Part, read: ReadRequest) -> Response:

@@ -14,7 +14,7 @@ from typing import Any
 from app.db import WriteSession, generate_id, now
 from app.http.requests.digests import digest_header
 from app.inference.core.problems import make_problem, name_parameters
-from app.inference.core.release import Pseudocoreset, Released
+from app.inference.core.release import GroupWeights, Pseudocoreset, Released
 from app.releases.http.belief_rendering import render_belief
 from app.releases.http.formats import STORED_MEDIA_TYPES, STORED_NAMES, Part
 from app.releases.http.rendering import render
@@ -50,7 +50,7 @@ class Publisher:
         self._signer = signer
 
     def store(self, run: Run, token: int, released: Released) -> Draft:
-        """Render points and belief, if there are any, and make all representations durable."""
+        """Render points, belief and groups, if there are any, and make all representations durable."""
         rendered = _render(run, released)
         return Draft(
             run, released, {name: self._write(run.job_id, token, name, each) for name, each in rendered.items()}
@@ -105,6 +105,8 @@ def _render(run: Run, released: Released) -> dict[str, bytes]:
         discrete = any(column.is_discrete for column in run.facts.columns if column.name == run.plan.model.target)
         blocks = released.make_blocks(name_parameters(make_problem(run.plan.model, run.facts)))
         parts = {Part.POINTS: render(released, discrete_target=discrete), Part.BELIEF: render_belief(blocks)}
+    elif isinstance(released, GroupWeights):
+        parts = {Part.GROUPS: render_belief((released.make_block(),))}
     else:
         parts = {Part.BELIEF: render_belief(released.blocks)}
     return {

@@ -82,7 +82,7 @@ class ReliabilityView(ResponseBody):
 
 
 class ReleaseView(ResponseBody):
-    """A release without its points and its belief. A release never changes."""
+    """A release without its points, its belief and its groups. A release never changes."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_RELEASE]})
 
@@ -97,7 +97,7 @@ class ReleaseView(ResponseBody):
     model: dict[str, Any]
     """The model: family, features, target and prior. `target_transform` describes how the model scales the target."""
     size: int
-    """Number of pseudopoints."""
+    """Number of pseudopoints; 0 for a release without points."""
     design: list[dict[str, Any]]
     """How each design column follows from the declared columns."""
     reliability: ReliabilityView | None = None
@@ -119,7 +119,7 @@ class ReleaseView(ResponseBody):
     certificate: CertificateView
     """The signed certificate of the release."""
     links: dict[str, str]
-    """Addresses of the release, its points, its certificate, and its belief if it has one."""
+    """Addresses of the release, its certificate, and its points, belief or groups if it has them."""
 
 
 class KeyView(ResponseBody):

@@ -93,7 +93,7 @@ def make_release_body(run: Run, released: Released) -> dict[str, Any]:
     stated = {
         "method": run.plan.method,
         "model": make_released_model(run),
-        "size": count_points(run, released),
+        "size": count_points(released),
         "design": make_design_json(released.design),
         "diagnostics": make_plain(released.diagnostics),
         "cost": None if run.cost is None else dict(run.cost),
@@ -116,7 +116,7 @@ def make_statement(
         "content_version": run.content_version,
         "model": make_released_model(run),
         "method": run.plan.method,
-        "size": count_points(run, released),
+        "size": count_points(released),
         "design": make_design_json(released.design),
         "relation": str(Relation.ZERO_OUT),
         "relation_in_words": IN_WORDS,
@@ -194,9 +194,9 @@ def make_released_model(run: Run) -> dict[str, Any]:
     return stated if transform is None else {**stated, "target_transform": transform}
 
 
-def count_points(run: Run, released: Released) -> int:
-    """Count the points of a release; a belief without points has none."""
-    return run.plan.size if isinstance(released, Pseudocoreset) else 0
+def count_points(released: Released) -> int:
+    """Count the points of a release; a belief without points has none, and neither have group weights."""
+    return len(released.weight) if isinstance(released, Pseudocoreset) else 0
 
 
 def make_design_json(columns: Sequence[DesignColumn]) -> list[dict[str, Any]]:

@@ -109,6 +109,7 @@ def _shares_for_everyone(world: World, _: Mapping[str, str]) -> dict[str, Any]:
     return {"allocations": [{"key_id": key, "epsilon": 0.1} for key in keys]}
 
 
+OF_GROUPS: Mapping[str, str] = {"release_id": "groups_release_id"}
 RULES: Mapping[tuple[str, str], Rule] = {
     ("POST /v1/api-keys", "header:idempotency-key"): Rule(KEYS | {"admin": 201}, _repeated(_NEW_KEY), adds="admin"),
     ("GET /v1/api-keys", "query:cursor"): Rule(KEYS | {"admin": 200}, _above("key")),
@@ -180,6 +181,8 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("HEAD /v1/releases/{release_id}/points", "path:release_id"): Rule(PRIVATE_RELEASE),
     ("GET /v1/releases/{release_id}/belief", "path:release_id"): Rule(PRIVATE_RELEASE),
     ("HEAD /v1/releases/{release_id}/belief", "path:release_id"): Rule(PRIVATE_RELEASE),
+    ("GET /v1/releases/{release_id}/groups", "path:release_id"): Rule(PRIVATE_RELEASE, instead=OF_GROUPS),
+    ("HEAD /v1/releases/{release_id}/groups", "path:release_id"): Rule(PRIVATE_RELEASE, instead=OF_GROUPS),
     ("GET /v1/keys", "none"): Rule(OPEN),
     ("GET /v1/audit-log", "query:actor"): Rule(OVERSEE, _query(actor="key_id")),
     ("GET /v1/audit-log", "query:target"): Rule(OVERSEE, _query(target="dataset_id")),

@@ -19,6 +19,7 @@ MADE_UP = {
     "job_id": "job_01jd0000000000000000000000",
     "ended_job_id": "job_01jd0000000000000000000000",
     "release_id": "rel_01jd0000000000000000000000",
+    "groups_release_id": "rel_01jd0000000000000000000000",
     "key_id": "key_01jd0000000000000000000000",
     "upload_id": "up_01jd0000000000000000000000",
 }
@@ -74,7 +75,11 @@ def make_world(house: House, client: httpx.Client) -> World:
     house.run(done := house.job(dataset, tenant))
     release = house.read(done).release_id
     assert release is not None
+    house.run(grouped := house.job(dataset, tenant, method="dp-groups", privacy={"epsilon": 0.1}, parameters={}))
+    groups = house.read(grouped).release_id
+    assert groups is not None
     theirs = {
+        "groups_release_id": groups,
         "dataset_id": dataset,
         "job_id": house.job(dataset, tenant),
         "ended_job_id": done,

@@ -14,7 +14,7 @@ from corevault.replies import job as client_job
 from corevault.replies import key as client_key
 from corevault.replies import release as client_release
 from corevault.replies._decode import Reply
-from corevault.replies.release import StoredBelief
+from corevault.replies.release import StoredBelief, StoredGroups
 from corevault.resources.jobs import job_request
 from pydantic import BaseModel
 
@@ -106,8 +106,9 @@ def test_client_and_server_have_the_same_default_method() -> None:
 
 def test_client_and_server_have_the_same_names_of_representations() -> None:
     stored = [StoredBelief(name, b"", "", None, None).name for name in verification.BELIEF_FORMATS]
+    groups = [StoredGroups(name, b"", "", None, None).name for name in verification.BELIEF_FORMATS]
     points = [Points(name, b"", "", None, None).name for name in verification.FORMATS]
-    assert (points, stored) == tuple(list(STORED_NAMES[part].values()) for part in (Part.POINTS, Part.BELIEF))
+    assert (points, stored, groups) == tuple(list(STORED_NAMES[part].values()) for part in Part)
 
 
 def test_the_server_accepts_the_clients_unfreeze() -> None:

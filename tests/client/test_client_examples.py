@@ -163,6 +163,12 @@ def _fill(client: Client) -> dict[str, Any]:
     assert gaussian.release_id is not None
     names |= {"gaussian_release": client.releases.get(gaussian.release_id)}
     names |= {"belief": client.releases.belief(gaussian.release_id)}
+    grouped = client.jobs.wait(client.jobs.submit(dataset, model, method="dp-groups", epsilon=1.0))
+    assert grouped.release_id is not None
+    names |= {"groups_release": client.releases.get(grouped.release_id)}
+    names |= {"groups": client.releases.groups(grouped.release_id)}
+    draws, weight = np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 2.0]]), np.array([0.25, 0.5, 0.25])
+    names |= {"particles": corevault.Particles(("a", "b"), draws, weight)}
     names |= {"monthly": LogisticRegression(features=["age", "sex"], target="sick")}
     return names | {"release": client.releases.get(job.release_id)}
 

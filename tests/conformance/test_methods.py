@@ -10,7 +10,8 @@ import pytest
 
 from app.errors import InvalidRequest, MethodNotAllowedOnPrivateData
 from app.inference.core import plan_json, reasons
-from app.inference.core.knobs import Choice, Parameter, Switch
+from app.inference.core.capabilities import Artefact
+from app.inference.core.knobs import Choice, Knob, Names, NormalLaw, Parameter, Switch
 from app.inference.core.model import Array64
 from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
 from app.inference.core.query import Query
@@ -19,20 +20,24 @@ from app.inference.core.row_source import RowSource
 from app.inference.private_zone.mechanisms import GRID, GRID_BITS
 from app.inference.private_zone.rng import make_monte_carlo_generator
 from app.inference.registry import find_method, find_private_method, find_public_method, list_methods
-from app.inference.runner import run_points, run_public
+from app.inference.runner import run, run_points, run_public
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, flatten, to_json
 from support.table import Table
 from tests.inference.support import MODEL, SPEC, WIDTH, facts, oracle, table
 
 ALL = [entry.id for entry in list_methods()]
 PRIVATE = [entry.id for entry in list_methods() if entry.private]
+POINTS = [entry.id for entry in list_methods() if entry.private and entry.leaves is not Artefact.GROUPS]
 PUBLIC = [entry.id for entry in list_methods() if not entry.private]
 MECHANISM = Mechanism(4.0, 0.5, 7)
+MECHANISMS = {"dp-groups": Mechanism(4.0, 1.0, 1)}
 
 
 def _request(method_id: str, **fields: Any) -> PlanRequest:
     private = find_method(method_id).private
-    return PlanRequest(method_id, 7, SPEC, mechanism=MECHANISM if private else None, **fields)
+    return PlanRequest(
+        method_id, 7, SPEC, mechanism=MECHANISMS.get(method_id, MECHANISM) if private else None, **fields
+    )
 
 
 def _plan(method_id: str) -> MechanismPlan:
@@ -69,7 +74,7 @@ def _check_reliability(points: Pseudocoreset) -> None:
     assert np.linalg.eigvalsh(points.doubt / scale)[0] >= -1e-9
 
 
-def _values(knob: Parameter | Choice | Switch) -> tuple[Any, ...]:
+def _values(knob: Knob) -> tuple[Any, ...]:
     match knob:
         case Choice():
             return knob.choices
@@ -77,6 +82,11 @@ def _values(knob: Parameter | Choice | Switch) -> tuple[Any, ...]:
             return (True, False)
         case Parameter():
             return (int(knob.maximum),)
+        case Names():
+            return ([f"c{index}" for index in range(knob.largest)],)
+        case NormalLaw():
+            names, ones = [f"b{index}" for index in range(knob.largest)], [1.0] * knob.largest
+            return ({"parameters": names, "mean": ones, "variance": ones},)
 
 
 class _Answers:
@@ -120,12 +130,14 @@ class TestEveryMethod:
     def test_parameters_are_described_and_accept_their_own_bounds(self, method_id: str) -> None:
         for knob in find_method(method_id).parameters:
             schema = knob.schema()
-            assert schema["type"] in {"integer", "number", "string", "boolean"}
+            assert schema["type"] in {"integer", "number", "string", "boolean", "array", "object"}
             assert schema["description"]
             for value in _values(knob):
                 knob.check(value, "/parameters")
-            with pytest.raises(InvalidRequest):
-                knob.check([], "/parameters")
+            for value in ([], [[]], {}, [1], -1.5, None):
+                with pytest.raises(InvalidRequest) as caught:
+                    knob.check(value, "/parameters")
+                assert caught.value.faults[0].pointer.startswith("/parameters")
             if knob.default is not None:
                 knob.check(knob.default, "/parameters")
 
@@ -133,6 +145,37 @@ class TestEveryMethod:
 @pytest.mark.parametrize("method_id", PRIVATE)
 class TestPrivateMethods:
     """Laws of methods that learn from noised answers."""
+
+    def test_run_carries_out_the_planned_events(self, method_id: str) -> None:
+        """W4: the executed events equal the planned ones, and every planned step is reported."""
+        plan, done = _plan(method_id), list[int]()
+        asked = oracle(table(50, slots=60), plan)
+        released = run(plan, facts(60), asked, make_monte_carlo_generator(), done.append)
+        assert asked.executed == plan.events
+        assert done == list(range(1, plan.steps + 1))
+        assert sum(count for _, count in flatten(plan.events)) == plan.steps
+        assert released.reliability is not None
+        assert released.diagnostics["trusted"] is released.reliability.is_calibrated
+        json.dumps(dict(released.diagnostics), allow_nan=False)
+
+    def test_no_step_accepts_rows(self, method_id: str) -> None:
+        """W2: no function of a private method takes a row source."""
+        entry = find_private_method(method_id)
+        for name in ("init", "step", "finish"):
+            annotations = inspect.get_annotations(getattr(entry, name))
+            assert RowSource not in annotations.values()
+        assert not hasattr(entry, "build")
+
+    def test_units_of_many_rows_are_refused(self, method_id: str) -> None:
+        """They must never be accounted as single rows."""
+        people = replace(facts(60), unit={"kind": "column", "column": "age", "max_rows": 3})
+        with pytest.raises(InvalidRequest):
+            find_method(method_id).plan(_request(method_id), people)
+
+
+@pytest.mark.parametrize("method_id", POINTS)
+class TestPrivatePoints:
+    """Laws of private methods that release points."""
 
     def test_plan_has_the_requested_mechanism(self, method_id: str) -> None:
         plan = _plan(method_id)
@@ -143,14 +186,11 @@ class TestPrivateMethods:
         assert len(of_all_rows) == (2 if method_id == "vips" else 0), "lengths and fixed statistics are asked once"
         assert plan.grid_bits == GRID_BITS
 
-    def test_run_carries_out_the_planned_events(self, method_id: str) -> None:
-        """W4: the executed events equal the planned ones, and every planned step is reported."""
+    def test_run_ends_with_points_of_the_requested_size(self, method_id: str) -> None:
         plan, done = _plan(method_id), list[int]()
         asked = oracle(table(50, slots=60), plan)
         points = run_points(plan, facts(60), asked, make_monte_carlo_generator(), done.append)
-        assert asked.executed == plan.events
-        assert done == list(range(1, plan.steps + 1))
-        assert sum(count for _, count in flatten(plan.events)) == plan.steps
+        assert len(done) == plan.steps
         _check(points, plan.size)
 
     def test_release_has_diagnostics_of_its_noise(self, method_id: str) -> None:
@@ -182,20 +222,6 @@ class TestPrivateMethods:
         """W3, W14: a run over pure noise of any size ends with finite points."""
         plan = _plan(method_id)
         _check(run_points(plan, facts(60), _Answers(value), make_monte_carlo_generator(), lambda _: None), plan.size)
-
-    def test_no_step_accepts_rows(self, method_id: str) -> None:
-        """W2: no function of a private method takes a row source."""
-        entry = find_private_method(method_id)
-        for name in ("init", "step", "finish"):
-            annotations = inspect.get_annotations(getattr(entry, name))
-            assert RowSource not in annotations.values()
-        assert not hasattr(entry, "build")
-
-    def test_units_of_many_rows_are_refused(self, method_id: str) -> None:
-        """They must never be accounted as single rows."""
-        people = replace(facts(60), unit={"kind": "column", "column": "age", "max_rows": 3})
-        with pytest.raises(InvalidRequest):
-            find_method(method_id).plan(_request(method_id), people)
 
 
 @pytest.mark.parametrize("method_id", PUBLIC)
@@ -236,7 +262,7 @@ class TestPublicMethods:
         """A plan has all inputs of a run; the error for a value out of range points to it."""
         knobs = {knob.name: knob for knob in find_method(method_id).parameters}
         plan = _plan(method_id)
-        assert set(plan.parameters) == set(knobs)
+        assert set(plan.parameters) == {name for name, knob in knobs.items() if knob.default is not None}
         for name, value in plan.parameters.items():
             knobs[name].check(value, "/parameters")
             request = _request(method_id, parameters={name: []})

@@ -8,7 +8,7 @@ import pytest
 from app.inference import dry_run
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
-from app.inference.core.release import Pseudocoreset
+from app.inference.core.release import GroupWeights, Pseudocoreset
 from app.inference.dry_run import NullRows
 from app.inference.private_zone.queries import blocks
 from app.inference.registry import find_family, find_method, find_private_method, list_families, list_methods, takes
@@ -42,7 +42,9 @@ MECHANISMS: dict[str, Mechanism | None] = {
     "dp-psvi": Mechanism(30.0, 0.5, 2),
     "dp-vi": Mechanism(30.0, 0.5, 10),
     "vips": None,
+    "dp-groups": None,
 }
+PARAMETERS: dict[str, dict[str, Any]] = {"dp-groups": {"groups": ["group", "yes"]}}
 NO_INTERCEPT = {"gaussian-mean", "gaussian"}
 PAIRS = [
     (method_id, family)
@@ -78,7 +80,8 @@ def _planned(
     spec = ModelSpec(family, features, TARGETS[family])
     mechanism = MECHANISMS[method_id]
     noise = 30.0 if mechanism is None else None
-    request = PlanRequest(method_id, size, spec, mechanism=mechanism, noise_multiplier=noise)
+    chosen = PARAMETERS.get(method_id, {})
+    request = PlanRequest(method_id, size, spec, chosen, mechanism=mechanism, noise_multiplier=noise)
     return find_method(method_id).plan(request, facts), facts
 
 
@@ -102,9 +105,12 @@ def test_design_without_columns_runs_to_its_end(method_id: str, family: str, uni
     """W15: an intercept alone is a model; every planned query is asked, and the points are finite."""
     plan, facts = _planned(method_id, family, unit, ("site",), slots=2000)
     points, executed = compute(plan, facts, NullRows(facts), lambda _: None)
-    assert isinstance(points, Pseudocoreset)
     assert executed == plan.events
     assert [column.name for column in points.design] == ["intercept"]
+    if isinstance(points, GroupWeights):
+        assert points.weight.shape == (6,)
+        return
+    assert isinstance(points, Pseudocoreset)
     assert np.isfinite(points.weight).all()
     assert np.isfinite(points.u).all()
 
@@ -126,7 +132,8 @@ def test_fault_among_null_rows_fails_the_dry_run(method_id: str, monkeypatch: py
 
     monkeypatch.setattr(blocks, "iterate_unit_blocks", fail)
     plan, facts = _planned(method_id, "logistic-regression", "people", ("level",))
-    monkeypatch.setattr("app.inference.private_zone.queries.lengths.iterate_unit_blocks", fail)
+    for name in ("lengths", "groups"):
+        monkeypatch.setattr(f"app.inference.private_zone.queries.{name}.iterate_unit_blocks", fail)
     with pytest.raises(ZeroDivisionError):
         dry_run.carry_out(plan, facts, to_the_end=False)
 

@@ -111,12 +111,15 @@ def _request(draw: DrawFn, names: list[str]) -> dict[str, Any]:
         model["noise_scale"] = draw(st.sampled_from([1e-3, 1.0, 100.0]))
     privacy = draw(st.one_of(_targets_of_epsilon(), _mechanisms()))
     stated = {"iterations", "rounds", "sampling_rate"} if "epsilon" not in privacy else set()
+    parameters = draw(_parameters(method, stated))
+    if method == "dp-groups":
+        parameters |= {"groups": draw(st.lists(st.sampled_from(["sick", "group"]), min_size=1, unique=True))}
     return {
         "method": method,
         "size": draw(st.sampled_from([1, 2, 3, 5, 12, 40])),
         "model": model,
         "privacy": privacy,
-        "parameters": draw(_parameters(method, stated)),
+        "parameters": parameters,
     }
 
 
@@ -161,7 +164,11 @@ def _parameters(draw: DrawFn, method: str, stated: set[str]) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     for knob in registry.find_method(method).parameters:
         schema = knob.schema()
-        if knob.name in stated or (knob.name != "iterations" and draw(st.integers(0, 2))):
+        if (
+            schema["type"] in {"array", "object"}
+            or knob.name in stated
+            or (knob.name != "iterations" and draw(st.integers(0, 2)))
+        ):
             continue
         if knob.name == "iterations":
             chosen[knob.name] = draw(st.integers(1, 30))

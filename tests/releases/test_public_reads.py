@@ -28,7 +28,8 @@ def part(request: pytest.FixtureRequest) -> Part:
 @pytest.fixture
 def released(house: House, owner: rows.Key, part: Part) -> Released:
     def make(**fields: Any) -> str:
-        job_id = house.job(house.ready_dataset(owner, **fields), owner)
+        grouped = {"method": "dp-groups", "privacy": {"epsilon": 0.1}, "parameters": {}} if part is Part.GROUPS else {}
+        job_id = house.job(house.ready_dataset(owner, **fields), owner, **grouped)
         house.run(job_id)
         release_id = house.read(job_id).release_id
         assert release_id is not None

@@ -37,6 +37,7 @@ CHEAP: dict[str, dict[str, Any]] = {
     },
     "dp-vi": {"privacy": {"noise_multiplier": 150.0, "sampling_rate": 1.0, "iterations": 30}},
     "vips": {"privacy": {"epsilon": 0.1}},
+    "dp-groups": {"parameters": {"groups": ["group", "sick"]}},
 }
 """Settings with which all jobs fit into one account and are quick."""
 COLUMNS: list[dict[str, Any]] = [
@@ -57,6 +58,7 @@ PAIRS = [
     ("dp-vi", "poisson-regression"),
     ("vips", "logistic-regression"),
     ("vips", "gaussian"),
+    ("dp-groups", "logistic-regression"),
 ]
 HOSTILE = [
     "1e308,1e308,zzz,2,1e308",

@@ -57,6 +57,7 @@ JOBS: dict[tuple[str, str], dict[str, Any]] = {
         "privacy": {"noise_multiplier": 150.0, "sampling_rate": 1.0, "iterations": 3},
     },
     ("vips", "gaussian"): {"privacy": {"epsilon": 0.05}},
+    ("dp-groups", "logistic-regression"): {"privacy": {"epsilon": 0.05}, "parameters": {"groups": ["sick"]}},
     ("dp-vi", "linear-regression"): {"privacy": {"noise_multiplier": 150.0, "sampling_rate": 1.0, "iterations": 10}},
 }
 

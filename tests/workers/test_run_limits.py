@@ -16,12 +16,20 @@ import pytest
 from app.inference import registry
 from app.inference.core import plan_json
 from app.inference.core.facts import Column, DeclaredFacts
-from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest
+from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
 from tests.factories import rows
 from tests.factories.worker import House, MemoryRows, memory_tables
 from tests.workers.support import TARGETS, kinds
 from workers.heartbeat import Heartbeat, LimitExceeded
-from workers.run_limits import BASE_BYTES, BASE_SECONDS, RunLimits, compute_run_limits, confine
+from workers.run_limits import (
+    BASE_BYTES,
+    BASE_SECONDS,
+    NOISE_OPERATIONS,
+    OPERATIONS_A_SECOND,
+    RunLimits,
+    compute_run_limits,
+    confine,
+)
 from workers.run_task import Bounds
 
 COLUMNS = (
@@ -173,8 +181,59 @@ def test_private_plan_has_finite_limits_above_the_size_of_its_rows(method: str, 
     declared = facts(1_000_000, **({"unit": documents} if family == "latent-dirichlet-allocation" else {}))
     target = TARGETS.get(family)
     features = FEATURES.get(family, tuple(name for name in ("age", "dose") if name != target))
-    request = PlanRequest(method, 30, ModelSpec(family, features, target), {}, None, 2.0)
+    chosen = {"groups": ["group"]} if method == "dp-groups" else {}
+    request = PlanRequest(method, 30, ModelSpec(family, features, target), chosen, None, 2.0)
     plan = registry.find_method(method).plan(request, declared)
     plan_limits = compute_run_limits(plan_json.from_json(plan_json.to_json(plan)), declared)
     assert BASE_BYTES + 4 * declared.slots < plan_limits.memory_bytes < 1 << 40
     assert BASE_SECONDS < plan_limits.seconds < 1e9
+
+
+def _plan_topics(topics: int, words: int, length: int, documents: int = 400_000) -> tuple[MechanismPlan, DeclaredFacts]:
+    """Plan one pass over the documents, in 20 iterations."""
+    columns = (
+        Column("person", "integer", 0, 1e9),
+        Column("word", "categorical", categories=tuple(map(str, range(words)))),
+    )
+    unit = {"kind": "column", "column": "person", "max_rows": length}
+    declared = DeclaredFacts(columns, documents, unit, "private", 1e-6)
+    spec = ModelSpec("latent-dirichlet-allocation", ("word",), None, topics=topics)
+    return registry.find_method("vips").plan(
+        PlanRequest("vips", 1, spec, {}, Mechanism(1.24, 0.05, 20)), declared
+    ), declared
+
+
+WORD_SECONDS = {(50, 8000, 100): 1.6e-6, (50, 8000, 500): 1.4e-6, (10, 1000, 100): 7.9e-7, (5, 200, 20): 7.9e-7}
+"""Measured processor seconds of one word, for topics, words of the vocabulary and words of a document."""
+NOISE_SECONDS = 1.25e-5
+"""Measured processor seconds of one value of noise."""
+
+
+@pytest.mark.parametrize("shape", WORD_SECONDS)
+def test_topics_have_about_a_hundred_times_their_measured_time(shape: tuple[int, int, int]) -> None:
+    """A word costs the same for any vocabulary. By the length of an answer, days would be allowed."""
+    topics, words, length = shape
+    plan, declared = _plan_topics(*shape)
+    measured = declared.slots * length * WORD_SECONDS[shape] + 20 * topics * words * NOISE_SECONDS
+    assert 60 < (compute_run_limits(plan, declared).seconds - BASE_SECONDS) / measured < 300
+
+
+def test_a_larger_vocabulary_costs_noise_alone() -> None:
+    few, many = (compute_run_limits(*_plan_topics(20, words, 50)).seconds for words in (500, 5000))
+    assert many - few == pytest.approx(20 * 20 * 4500 * NOISE_OPERATIONS / OPERATIONS_A_SECOND, rel=1e-3)
+
+
+def test_more_groups_add_little_to_the_work_on_a_row() -> None:
+    """A row is in one group; a limit by the length of the answer would allow a hundred times as much."""
+
+    def compute(groups: int) -> float:
+        columns = (*COLUMNS, Column("site", "categorical", categories=tuple(map(str, range(groups)))))
+        declared = facts(1_000_000, columns=columns)
+        spec, chosen = ModelSpec("logistic-regression", ("age",), "sick"), {"groups": ["site"]}
+        request = PlanRequest("dp-groups", 5, spec, chosen, None, 2.0)
+        plan = registry.find_method("dp-groups").plan(request, declared)
+        noise = plan.answer_length * NOISE_OPERATIONS / OPERATIONS_A_SECOND
+        return compute_run_limits(plan, declared).seconds - noise
+
+    assert compute(400) < 120 * compute(4)
+    assert compute(400) < 5_000

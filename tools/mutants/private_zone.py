@@ -287,4 +287,26 @@ NOISE: Final = (
         ),
         AUDIT + "test_aligned_answers_have_the_claimed_law",
     ),
+    Mutant(
+        "each group of a person is clipped alone",
+        "W5",
+        ZONE + "queries/groups.py",
+        (
+            (
+                "    whole = clip_to_grid(sums.reshape(units, -1), np.any(present, axis=1), clip)\n",
+                (
+                    "    blocks = sums.reshape(len(places), -1)\n"
+                    "    whole = clip_to_grid(blocks, np.repeat(np.any(present, axis=1), len(blocks) // units), clip)\n"
+                ),
+            ),
+        ),
+        TESTS + "test_group_queries.py::test_w5_one_person_moves_the_sum_by_at_most_the_grids_radius",
+    ),
+    Mutant(
+        "the rows of a person in one group are clipped row by row",
+        "W5",
+        ZONE + "queries/groups.py",
+        (("    if rows == 1:\n", "    if rows >= 1:\n        present = present.reshape(-1, 1)\n"),),
+        TESTS + "test_group_queries.py::test_w5_one_person_moves_the_sum_by_at_most_the_grids_radius",
+    ),
 )

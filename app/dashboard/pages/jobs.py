@@ -115,4 +115,11 @@ def cancel_job(services: Shared, visitor: Visitor, job_id: str, _: SentForm) -> 
 
 
 def _list_facts(parameters: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(name, str(value)) for name, value in sorted(parameters.items()) if value is not None]
+    return [(name, _describe_fact(value)) for name, value in sorted(parameters.items()) if value is not None]
+
+
+def _describe_fact(value: Any) -> str:
+    """Describe a parameter in a few words; a distribution has too many numbers for a page."""
+    if isinstance(value, dict):
+        return "stated"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -28,6 +28,7 @@ from app.inference.post.laplace import LaplaceDiverged
 from app.releases import service
 from app.releases.beliefs import BlockSummary, summarise_belief
 from app.releases.coefficients import RATIO_FAMILIES, Coefficient, Points, compute_coefficients, read_points
+from app.releases.groups import Groups, read_groups
 from app.releases.http.formats import STORED_NAMES, Part
 from app.releases.models import Release
 from app.services import Services, Shared
@@ -57,6 +58,7 @@ class Numbers:
     weight_chart: Markup | None = None
     pairs: PairPlot | None = None
     blocks: list[BlockSummary] = field(default_factory=list)
+    groups: Groups | None = None
 
 
 class NumbersCache:
@@ -138,6 +140,7 @@ def show_release(request: Request, services: Shared, visitor: MaybeVisitor, rele
         reasons=_find_reasons(release.body),
         numbers=numbers,
         has_points=STORED_NAMES[Part.POINTS]["json"] in release.representations,
+        has_groups=STORED_NAMES[Part.GROUPS]["json"] in release.representations,
         ratio=RATIO_FAMILIES.get(str(release.body["model"]["family"])),
         downloads=list(list_files(release)),
         statement=find_certificate(release),
@@ -180,6 +183,7 @@ def _read_numbers(services: Services, release: Release, dataset: Dataset, grade:
         weight_chart=draw_weights(weights) if weights else None,
         pairs=None if points is None else draw_pairs(points.columns, points.rows, release.body.get("design", ())),
         blocks=summarise_belief(services.areas.released, release),
+        groups=read_groups(services.areas.released, release),
     )
 
 

@@ -15,7 +15,7 @@ from app.inference.audit.transcripts import run_once
 from app.inference.core.belief import DIRICHLET
 from app.inference.core.model import Array64
 from app.inference.core.problems import make_problem
-from app.inference.core.release import BeliefRelease, Pseudocoreset
+from app.inference.core.release import BeliefRelease, GroupWeights, Released
 from app.inference.post.laplace import fit_laplace
 from app.inference.private_zone.partition import fold
 from app.privacy.audit.bounds import Counts, bound_epsilon, bound_separation, count_positives
@@ -30,10 +30,12 @@ class Runs:
     present: Array64
 
 
-def describe_release(released: Pseudocoreset | BeliefRelease, scenario: Scenario) -> Array64:
+def describe_release(released: Released, scenario: Scenario) -> Array64:
     """Describe a release by a few numbers ``(k,)`` in the canary's direction."""
     if isinstance(released, BeliefRelease):
         return _describe_topics(released, scenario)
+    if isinstance(released, GroupWeights):
+        raise TypeError("group weights are released with their answers, which the audit of whole runs attacks")
     problem = make_problem(scenario.spec, scenario.facts)
     table = scenario.make_table(present=True)
     rows, _ = fold(problem.model, problem.design, table, np.array([table.place]))

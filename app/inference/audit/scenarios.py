@@ -12,7 +12,7 @@ from typing import Any, Final
 from app.inference.audit.subjects import COLUMNS, PLACE
 from app.inference.audit.tables import CanaryTable, Row, make_facts
 from app.inference.core.facts import DeclaredFacts
-from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest, PriorSpec
+from app.inference.core.plan import GROUPS, Mechanism, MechanismPlan, ModelSpec, PlanRequest, PriorSpec
 from app.inference.registry import DEFAULT, find_method
 from app.privacy.audit.composed import compute_separation
 
@@ -44,6 +44,7 @@ class Scenario:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     canary: Row = field(default_factory=lambda: _CANARY)
     others: tuple[Row, ...] = ()
+    queries: int = QUERIES
 
     @property
     def facts(self) -> DeclaredFacts:
@@ -64,7 +65,7 @@ class Scenario:
         if self.method == DEFAULT:
             request = PlanRequest(self.method, SIZE, self.spec, self.parameters, noise_multiplier=noise)
         else:
-            mechanism = Mechanism(noise, 1.0, QUERIES)
+            mechanism = Mechanism(noise, 1.0, self.queries)
             request = PlanRequest(self.method, SIZE, self.spec, self.parameters, mechanism)
         return find_method(self.method).plan(request, self.facts)
 
@@ -77,6 +78,8 @@ def list_scenarios() -> tuple[Scenario, ...]:
         Scenario("dp-psvi", "dp-psvi"),
         Scenario("dp-psvi, beta", "dp-psvi", parameters={"beta": 0.3}),
         Scenario("dp-vi", "dp-vi", others=(_OPPOSITE,) * ROWS),
+        Scenario("dp-groups", "dp-groups", parameters={GROUPS: ["word"]}, queries=1),
+        Scenario("dp-groups, beta", "dp-groups", parameters={GROUPS: ["word"], "beta": 0.3}, queries=1),
         Scenario("vips", "vips", _NARROW, others=_BALANCED * (ROWS // 2)),
         Scenario("vips, topics", "vips", _WORDS),
     )

@@ -16,8 +16,9 @@ from app.inference.conjugate import make_conjugate_problem, make_run_problem
 from app.inference.core.designs import Fourier, Interaction, Network, Polynomial, Spline
 from app.inference.core.designs.network import Layer
 from app.inference.core.facts import Column
+from app.inference.core.grouping import GROUP_KINDS
 from app.inference.core.model import Array64
-from app.inference.core.plan import MechanismPlan, ModelSpec, PlannedQuery
+from app.inference.core.plan import GROUPS, MechanismPlan, ModelSpec, PlannedQuery
 from app.inference.core.problems import make_problem
 from app.inference.core.query import Query
 from app.inference.core.statistics import compute_units
@@ -66,6 +67,7 @@ _AWAY: Final = np.array([-4.0, 4.0, -4.0])
 """A parameter at which the canary's target is far from its prediction."""
 _NEAR: Final = np.array([0.31, -0.31, 0.31])
 """A parameter whose residual is small, where a beta-score is longest."""
+_GROUPED_BY: Final = ("word",)
 _DRAWS: Final = np.array([[9.0, -7.0, 3.0], [-8.0, 9.0, 1.0], [2.0, 6.0, -9.0], [1.0, -5.0, 8.0]])
 
 _LIKELIHOODS: Final = np.array([[1.0, 0.2, 1.0], [0.1, 1.0, 1e-8]])
@@ -110,7 +112,8 @@ class Subject:
 def make_plan(spec: ModelSpec, query: Query, event: AtomicEvent, count: int) -> MechanismPlan:
     """Plan ``query`` alone, ``count`` times."""
     planned = PlannedQuery(query.kind, query.length, event, count)
-    return MechanismPlan("audit", 1, spec, {}, None, "", GRID_BITS, (planned,), count)
+    grouped = {GROUPS: _GROUPED_BY} if query.kind in GROUP_KINDS else {}
+    return MechanismPlan("audit", 1, spec, grouped, None, "", GRID_BITS, (planned,), count)
 
 
 def compute_contribution(spec: ModelSpec, query: Query, table: CanaryTable) -> Array64:
@@ -170,6 +173,7 @@ def list_subjects() -> tuple[Subject, ...]:
         ),
         ("residual_histogram", _LINEAR, queries.ResidualHistogram(_AWAY), 1.0),
         ("excess_sum", _LINEAR, queries.ExcessSum(_AWAY, **excess, squares=0.3, clip=2.0), 2.0),
+        ("group_potential_sum", _LOGISTIC, queries.GroupPotentialSum(_DRAWS, 0.5, 3), 0.5),
         ("excess_sum, counts", _POISSON, queries.ExcessSum(_AWAY, **excess, squares=0.0, clip=2.0), 2.0),
     )
     made += tuple(

@@ -9,8 +9,9 @@ from typing import Final, NamedTuple, Protocol
 from app.errors import InvalidRequest
 from app.inference.conjugate import belief_network, gaussian, linear, logistic, topics
 from app.inference.core.facts import DeclaredFacts
+from app.inference.core.grouping import GROUP_KINDS, make_grouped_problem
 from app.inference.core.model import RowModel
-from app.inference.core.plan import MechanismPlan, ModelSpec
+from app.inference.core.plan import GROUPS, MechanismPlan, ModelSpec
 from app.inference.core.problems import make_problem
 from app.inference.core.statistics import STATISTIC_KINDS, ConjugateModel, RowEncoder
 
@@ -64,4 +65,6 @@ def make_run_problem(plan: MechanismPlan, facts: DeclaredFacts) -> RowProblem:
     """Make the model and the encoder whose rows the queries of ``plan`` sum."""
     if any(query.kind in STATISTIC_KINDS for query in plan.queries):
         return make_conjugate_problem(plan.model, facts)
+    if any(query.kind in GROUP_KINDS for query in plan.queries):
+        return make_grouped_problem(plan.model, plan.parameters[GROUPS], facts)
     return make_problem(plan.model, facts)

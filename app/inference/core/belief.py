@@ -20,6 +20,8 @@ NORMAL_GAMMA: Final = "normal-gamma"
 NORMAL_INVERSE_WISHART: Final = "normal-inverse-wishart"
 DIRICHLET: Final = "dirichlet"
 NORMAL_ROWS: Final = "normal-rows"
+PARTICLES: Final = "particles"
+GROUP_WEIGHTS: Final = "group-weights"
 
 SHAPES: Final[Mapping[str, Mapping[str, str]]] = {
     NORMAL: {"mean": "D", "covariance": "DD", "variance": "D"},
@@ -28,8 +30,24 @@ SHAPES: Final[Mapping[str, Mapping[str, str]]] = {
     NORMAL_INVERSE_WISHART: {"mean": "D", "count": "1", "degrees": "1", "scale": "DD"},
     DIRICHLET: {"values": "V", "concentration": "DV"},
     NORMAL_ROWS: {"values": "V", "mean": "DV", "precision": "VV", "prior_precision": "DV"},
+    PARTICLES: {"draws": "SD", "weight": "S"},
+    GROUP_WEIGHTS: {
+        "values": "V",
+        "labels": "DV",
+        "weight": "D",
+        "strength": "D",
+        "agreement": "D",
+        "above_noise": "D",
+        "noise": "1",
+        "parameters": "P",
+        "draws": "SP",
+        "answers": "DS",
+    },
 }
-"""Arrays by family, with their shapes: D is the number of names, V the number of values, 1 is one."""
+"""Arrays by family, with their shapes.
+
+D is the number of names, V the number of values, P the number of parameters, S the number of draws, 1 is one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +67,9 @@ class Block:
     - ``normal-rows``: a matrix of D rows, which are independent and normal over the same ``values`` ``(V,)``. ``mean``
       is ``(D, V)``. The inverse covariance of row d is ``precision`` ``(V, V)`` plus the diagonal matrix of
       ``prior_precision[d]``, which is ``(D, V)``.
+    - ``particles``: weighted draws from a posterior. ``draws`` are ``(S, D)``, and ``weight`` ``(S,)`` sums to 1.
+    - ``group-weights``: no distribution, but figures of groups of rows; see
+      :class:`app.inference.core.release.GroupWeights`.
     """
 
     name: str
@@ -60,6 +81,7 @@ def has_fitting_shapes(block: Block) -> bool:
     """Whether the family is known and all arrays have its shapes."""
     arrays = dict(block.arrays)
     sizes = {"D": len(arrays.pop("names")), "V": len(arrays.get("values", ())), "1": 1}
+    sizes |= {"P": len(arrays.get("parameters", ())), "S": len(arrays.get("draws", ()))}
     shapes = SHAPES.get(block.family, {})
     return all(
         name in shapes and array.shape == tuple(sizes[letter] for letter in shapes[name])

@@ -24,6 +24,8 @@ class Artefact(StrEnum):
     """Weighted pseudopoints, which a user analyses with the model. A release of points may have a belief, too."""
     BELIEF = "belief"
     """Named distributions of the parameters. A normal belief has points that represent it."""
+    GROUPS = "groups"
+    """Weights of declared groups of rows. No rows and no points leave."""
 
 
 LIKELIHOOD: Final = frozenset({Capability.POTENTIALS, Capability.SCORES, Capability.INFORMATION})

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from app.inference.core.designs import Feature, make_term
 from app.privacy.events import AtomicEvent, NonPrivateEvent, PrivacyEvent, encode
+
+GROUPS: Final = "groups"
+"""The parameter that names the columns whose values make groups of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,11 @@ class MechanismPlan:
     queries: tuple[PlannedQuery, ...]  # in order; none for methods that read the rows themselves
     steps: int  # planned steps, for progress
     warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The declared columns that the run reads, each once: the model's, and the columns that make groups."""
+        return tuple(dict.fromkeys((*self.model.columns, *self.parameters.get(GROUPS, ()))))
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:

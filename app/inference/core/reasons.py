@@ -106,6 +106,11 @@ VARIATIONAL: Final = Reason(
     "The posterior is a variational approximation, whose intervals are too narrow. "
     "Use its centre, or a method that states calibrated intervals.",
 )
+GROUP_WEIGHTS: Final = Reason(
+    "group-weights",
+    "The release has weights of groups, and no posterior with intervals. "
+    "Use the weights to choose data. Their error is not stated.",
+)
 CATALOGUE: Final[Mapping[str, Reason]] = {
     reason.code: reason
     for reason in (
@@ -127,6 +132,7 @@ CATALOGUE: Final[Mapping[str, Reason]] = {
         RARE_OUTCOME,
         SEPARABLE,
         VARIATIONAL,
+        GROUP_WEIGHTS,
     )
 }
 """Every reason by its code, in the order of the reference page."""

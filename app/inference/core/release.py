@@ -1,4 +1,4 @@
-"""The release of a method: points or a belief, with their design, reliability and diagnostics."""
+"""The release of a method: points, a belief or group weights, with their design, reliability and diagnostics."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.inference.core.belief import Block, make_normal
+from app.inference.core.belief import GROUP_WEIGHTS, Block, make_block, make_normal
 from app.inference.core.model import Array64
 from app.inference.core.reasons import CATALOGUE, Reason
 
@@ -146,5 +147,51 @@ class BeliefRelease:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
 
-Released = Pseudocoreset | BeliefRelease
+@dataclass(frozen=True, slots=True)
+class GroupWeights:
+    """Weights of G declared groups of rows, without rows and points.
+
+    The weighted sum of the groups' log-likelihoods approximates the sum over all of them. ``columns`` ``(k,)`` make the
+    groups, and ``labels`` ``(G, k)`` are their values. ``answers`` ``(G, S)`` are the noised sums of centred
+    log-likelihoods at ``draws`` ``(S, D)`` of ``parameters`` ``(D,)``, and ``noise`` is the standard deviation of each.
+
+    ``strength`` ``(G,)`` is the root mean square of a group's sum over the draws, without noise, in nats.
+    ``agreement`` ``(G,)`` is its correlation with the sum over the other groups. At a wide belief, it is negative
+    if the group prefers other parameters than the others. At the posterior, slopes cancel, so it is low for all.
+    ``above_noise`` ``(G,)`` is 1 if noise alone would hardly give as long an answer, and 0 otherwise.
+    """
+
+    columns: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    weight: Array64
+    strength: Array64
+    agreement: Array64
+    above_noise: Array64
+    noise: float
+    parameters: tuple[str, ...]
+    draws: Array64
+    answers: Array64
+    design: tuple[DesignColumn, ...]
+    reliability: Reliability
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+
+    def make_block(self) -> Block:
+        """Make the block that is rendered, named ``groups``."""
+        names = [", ".join(map("=".join, zip(self.columns, label, strict=True))) for label in self.labels]
+        arrays: dict[str, NDArray[Any]] = {
+            "values": np.array(self.columns, dtype=np.str_),
+            "labels": np.array(self.labels, dtype=np.str_),
+            "weight": self.weight,
+            "strength": self.strength,
+            "agreement": self.agreement,
+            "above_noise": self.above_noise,
+            "noise": np.array([self.noise]),
+            "parameters": np.array(self.parameters, dtype=np.str_),
+            "draws": self.draws,
+            "answers": self.answers,
+        }
+        return make_block("groups", GROUP_WEIGHTS, names, arrays)
+
+
+Released = Pseudocoreset | BeliefRelease | GroupWeights
 """The release of a run."""

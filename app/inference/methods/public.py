@@ -58,7 +58,8 @@ def plan_public(
 
 def _fill_defaults(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
     check_values(given, method.parameters)
-    return {knob.name: given.get(knob.name, knob.default) for knob in method.parameters}
+    filled = {knob.name: given.get(knob.name, knob.default) for knob in method.parameters}
+    return {name: value for name, value in filled.items() if value is not None}
 
 
 def open_table(plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource) -> tuple[Problem, PublicTable]:

@@ -4,11 +4,13 @@ Only rows that are present, with all their values, are counted and read.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.core.design import Design
+from app.inference.core.grouping import Grouping
 from app.inference.core.model import Array32, Array64
 from app.inference.core.row_source import RowSource
 
@@ -63,6 +65,19 @@ class PublicTable:
         """Yield all design rows and targets in order, chunk by chunk."""
         for run in _runs(np.arange(self.count)):
             yield self._encode(self._places[run])[:2]
+
+    def find_groups(self, grouping: Grouping) -> NDArray[np.int64]:
+        """Find the group ``(N,)`` of each row; -1 where a value is not declared."""
+        return np.concatenate([np.zeros(0, dtype=np.int64), *map(partial(self._group, grouping), _runs(self._places))])
+
+    def _group(self, grouping: Grouping, places: Indices) -> Indices:
+        each = self._source.rows_per_slot
+        units = np.unique(places // each)
+        gathered = self._source.gather(units)
+        present = np.ones(len(units) * each, dtype=bool)
+        codes: Indices = grouping.encode(gathered, present).astype(np.int64)
+        codes[~present] = -1
+        return np.asarray(codes[np.searchsorted(units, places // each) * each + places % each])
 
     def _encode(self, places: Indices) -> tuple[Array32, Array64, NDArray[np.bool_]]:
         """Encode the rows at ``places``, which are sorted; whole units are gathered.

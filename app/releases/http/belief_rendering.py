@@ -94,7 +94,7 @@ def _parquet(blocks: Sequence[Block]) -> bytes:
         "array": [name for _, name, _ in arrays],
         "shape": [list(array.shape) for _, _, array in arrays],
         "numbers": [array.ravel() if _is_numeric(array) else None for _, _, array in arrays],
-        "texts": [None if _is_numeric(array) else array.tolist() for _, _, array in arrays],
+        "texts": [None if _is_numeric(array) else array.ravel().tolist() for _, _, array in arrays],
     }
     pq.write_table(pa.table(columns, schema=_SCHEMA), sink, compression="none", store_schema=False)
     return sink.getvalue()

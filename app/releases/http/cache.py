@@ -12,7 +12,7 @@ from app.releases.http.representation import Offers
 from app.releases.models import Release
 
 RELEASES: Final = 4_096
-"""Largest number of cached offers: lists of the formats of a release's points or belief."""
+"""Largest number of cached offers: lists of the formats of a part of a release."""
 BYTES: Final = 64 * 2**20
 """Largest size of all cached representations together."""
 LARGEST: Final = 4 * 2**20
@@ -54,8 +54,9 @@ class LeastRecentlyUsed(Generic[Value]):
 class PublicReleases:
     """A cache of public releases: the offers of each part, and the bytes of small representations.
 
-    The parts of a release are its points and its belief. The offers of a part are its formats. Offers are found by
-    release and part, and bytes by the name of the stored object. A method returns None for a value that is not cached.
+    The parts of a release are its points, its belief and its groups. The offers of a part are its formats. Offers
+    are found by release and part, and bytes by the name of the stored object. A method returns None for a value that is
+    not cached.
     """
 
     def __init__(self) -> None:

@@ -18,11 +18,13 @@ class Part(StrEnum):
 
     POINTS = "points"
     BELIEF = "belief"
+    GROUPS = "groups"
 
 
 STORED_NAMES: Final[Mapping[Part, Mapping[str, str]]] = {
     Part.POINTS: {name: name for name in MEDIA_TYPES},
     Part.BELIEF: {name: f"belief.{name}" for name in ("json", "npz", "parquet")},
+    Part.GROUPS: {name: f"groups.{name}" for name in ("json", "npz", "parquet")},
 }
 """Part -> format -> name of the representation, as in the digests of a certificate. Formats are in order of preference.
 

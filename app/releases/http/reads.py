@@ -1,4 +1,4 @@
-"""ASGI middleware that serves points and beliefs of cached public releases.
+"""ASGI middleware that serves points, beliefs and groups of cached public releases.
 
 It needs neither the database nor a route. It answers plain reads of releases that are in the cache. The application
 answers all other requests: reads with a credential, refusals, faults of the store, and releases that are not cached.

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from corevault.examples import example
     from corevault.fitting import posterior
     from corevault.gaussian import Gaussian
+    from corevault.groups import Groups
     from corevault.laplace import logistic_laplace
     from corevault.merging import merge
     from corevault.model import (
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     )
     from corevault.normal_table import NormalTable
     from corevault.pages import Page
+    from corevault.particles import Particles
     from corevault.pseudocoreset import Pseudocoreset, UntrustedRelease
     from corevault.replies.dataset import Budget, Cost, Dataset, LedgerEntry, OpenUpload
     from corevault.replies.job import Job, JobEvent, Quote
@@ -119,6 +121,7 @@ __all__ = [
     "Forbidden",
     "Gaussian",
     "GaussianMean",
+    "Groups",
     "IdempotencyConflict",
     "IdempotencyInProgress",
     "Internal",
@@ -148,6 +151,7 @@ __all__ = [
     "OffsetMismatch",
     "OpenUpload",
     "Page",
+    "Particles",
     "Points",
     "PoissonRegression",
     "PreconditionFailed",
@@ -207,6 +211,7 @@ _NAMES = {
     "examples": "example",
     "fitting": "posterior",
     "gaussian": "Gaussian",
+    "groups": "Groups",
     "laplace": "logistic_laplace",
     "merging": "merge",
     "model": (
@@ -216,6 +221,7 @@ _NAMES = {
     ),
     "normal_table": "NormalTable",
     "pages": "Page",
+    "particles": "Particles",
     "pseudocoreset": "Pseudocoreset UntrustedRelease",
     "replies.dataset": "Budget Cost Dataset LedgerEntry OpenUpload",
     "replies.job": "Job JobEvent Quote",

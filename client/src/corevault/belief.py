@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from corevault.belief_network import BeliefNetwork
 from corevault.errors import InvalidArgument, UnexpectedReply
 from corevault.gaussian import Gaussian
+from corevault.particles import Particles
 from corevault.topics import Topics
 
 Array = NDArray[np.float64]
@@ -107,6 +108,18 @@ class Belief:
         biases = (found[name].arrays["mean"] for name in ("hidden", "visible"))
         names = tuple(str(name) for name in weights["names"])
         return BeliefNetwork(names, weights["mean"], weights["precision"], weights["prior_precision"], *biases)
+
+    @property
+    def particles(self) -> Particles | None:
+        """The weighted draws that the method ``scmc`` releases; None for other methods.
+
+        >>> client.releases.belief(release).particles is None
+        True
+        """
+        block = next((each for each in self.blocks if each.family == "particles"), None)
+        if block is None:
+            return None
+        return Particles(tuple(map(str, block.arrays["names"])), block.arrays["draws"], block.arrays["weight"])
 
     def _normal(self, name: str) -> Gaussian | None:
         block = next((each for each in self.blocks if each.name == name and each.family == "normal"), None)

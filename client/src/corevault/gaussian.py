@@ -49,6 +49,19 @@ class Gaussian:
         require_number(scale, "scale")
         return cls(tuple(names), np.zeros(len(names)), scale**2 * np.eye(len(names)))
 
+    def to_belief(self) -> dict[str, Any]:
+        """The parameter ``belief`` of the method ``dp-groups``, with this distribution.
+
+        Raises ``InvalidArgument`` in original units.
+
+        >>> Gaussian(("a",), np.zeros(1), np.eye(1)).to_belief()
+        {'parameters': ['a'], 'mean': [0.0], 'covariance': [[1.0]]}
+        """
+        if self.units != "design":
+            raise InvalidArgument("A belief is in the design's units; use the posterior before in_original_units().")
+        covariance = (self.covariance + self.covariance.T) / 2
+        return {"parameters": list(self.names), "mean": self.mean.tolist(), "covariance": covariance.tolist()}
+
     @property
     def sd(self) -> Array:
         """Standard deviations, shape ``(p,)``.

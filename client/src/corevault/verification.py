@@ -23,7 +23,7 @@ from corevault import _digest
 from corevault._arguments import describe
 from corevault.errors import InvalidArgument, VerificationError, WrongType
 from corevault.replies.key import SigningKey
-from corevault.replies.release import Certificate, Release, Representation, StoredBelief
+from corevault.replies.release import Certificate, Release, Representation
 
 FORMATS = ("json", "csv", "parquet", "npz")
 BELIEF_FORMATS = ("json", "npz", "parquet")
@@ -50,7 +50,7 @@ def verify_release(
 ) -> Mapping[str, Any]:
     """The verified statement.
 
-    ``points`` are representations of points or of the belief.
+    ``points`` are representations of points, of the belief or of groups.
 
     ``pinned`` are public keys that the caller trusts, as base64 text or as objects of an earlier ``signing_keys()``.
     With them, ``published`` keys do not count.
@@ -169,7 +169,7 @@ def _is_within(privacy: Mapping[str, Any], limit: Mapping[str, Any]) -> bool:
 
 def verify_points(points: Representation, statement: Mapping[str, Any]) -> None:
     """Raises ``VerificationError`` unless the bytes have the certified digest and that of ``Repr-Digest``."""
-    actual, part = _digest.digest_bytes(points.content), "belief" if isinstance(points, StoredBelief) else "points"
+    actual, part = _digest.digest_bytes(points.content), points.name.rpartition(".")[0] or "points"
     if certified_digests(statement).get(points.name) != actual:
         raise VerificationError(f"The digest of the {points.format} {part} differs from the certified digest.")
     if points.repr_digest is None or _digest.find_sha256_member(points.repr_digest) != actual:

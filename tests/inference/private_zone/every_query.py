@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.inference.core.design import Design
+from app.inference.core.grouping import GroupedModel
 from app.inference.core.model import Model
 from app.inference.core.query import Query
 from app.inference.core.statistics import Statistics, compute_units
@@ -15,6 +16,7 @@ from app.inference.private_zone.queries import (
     ClippedScoreSum,
     CutScoreSum,
     ExcessSum,
+    GroupPotentialSum,
     InformationSum,
     LengthHistogram,
     MeanSum,
@@ -34,7 +36,18 @@ EACH = 3
 
 def make_queries(model: Any, design: Any) -> Iterator[Query]:
     """Make queries of every kind that ``design`` and ``model`` allow, at arbitrary parameters."""
+    if isinstance(model, GroupedModel):
+        yield from _sum_groups(model, design)
+        return
     yield from _sum_statistics(model, design) if hasattr(model, "list_blocks") else _sum_rows(model, design)
+
+
+def _sum_groups(model: GroupedModel, design: Any) -> Iterator[Query]:
+    draws = 0.5 * np.random.default_rng(6).standard_normal((4, model.model.dimension))
+    for beta in (0.0, 0.3):
+        query = GroupPotentialSum(draws, 1.0, model.groups, beta)
+        query.check(model, design)
+        yield query
 
 
 def _sum_statistics(model: Statistics, design: Design) -> Iterator[Query]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from app.inference.conjugate import make_conjugate_problem
 from app.inference.core.designs import Fourier, Interaction, Network, Polynomial, Spline
 from app.inference.core.designs.network import Layer
+from app.inference.core.grouping import make_grouped_problem
 from app.inference.core.plan import ModelSpec
 from app.inference.core.problems import make_problem
 from app.inference.private_zone import queries
@@ -42,6 +43,11 @@ CONJUGATE = [
     ModelSpec("linear-regression", ("age", "colour"), "hours"),
     ModelSpec("gaussian", ("age", "hours"), None),
 ]
+GROUPED = [
+    make_grouped_problem(ModelSpec("logistic-regression", ("age", "hours"), "ill"), names, DECLARED)
+    for names in (("smoker",), ("colour", "smoker", "blood"))
+]
+"""Problems with fewer groups than a unit has rows, and with more."""
 Problems = tuple[Any, Any]
 EVERY = pytest.mark.parametrize(
     "problem",
@@ -51,6 +57,7 @@ EVERY = pytest.mark.parametrize(
             for each in (*SPECS, TERMS)
         ),
         *(pytest.param(make_conjugate_problem(each, DECLARED), id=f"conjugate {each.family}") for each in CONJUGATE),
+        *(pytest.param(each, id=f"{each.model.groups} groups") for each in GROUPED),
     ],
 )
 MAKERS = ("concatenate", "column_stack", "einsum", "empty", "full", "hstack", "ones", "zeros")
@@ -166,7 +173,7 @@ def _strict(make: Callable[..., Any]) -> Callable[..., Any]:
 
 def test_every_kind_of_query_is_asked() -> None:
     problems: list[Problems] = [make_problem(spec, DECLARED)[:2] for spec in SPECS]
-    problems += [make_conjugate_problem(spec, DECLARED) for spec in CONJUGATE]
+    problems += [make_conjugate_problem(spec, DECLARED) for spec in CONJUGATE] + list(GROUPED)
     found = {type(query) for problem in problems for query in make_queries(*problem)}
     elsewhere = {"TopicSum"}  # of documents: tests/inference/private_zone/test_topic_queries.py
     assert {each.__name__ for each in found} | elsewhere == set(queries.__all__) - {"find_kind"}

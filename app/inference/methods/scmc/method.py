@@ -2,20 +2,24 @@
 
 The rows are a stream, in the order of the table. The release has the points of the memory after the last row. A memory
 of all rows leaves all rows, so it is no choice here: every memory is one if the size is at least the number of rows.
+The belief has the particles after the last row, as a block.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from app.errors import InvalidRequest
+from app.inference.core.belief import PARTICLES as PARTICLE_LAW
+from app.inference.core.belief import make_block
 from app.inference.core.capabilities import Artefact, Capability
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Choice, Knob, Parameter
 from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan, PlanRequest
-from app.inference.core.problems import Problem, make_problem
+from app.inference.core.problems import Problem, make_problem, name_parameters
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
 from app.inference.methods.psvi.residuals import Points
@@ -23,6 +27,7 @@ from app.inference.methods.public import open_table, plan_public, release
 from app.inference.methods.public_table import PublicTable
 from app.inference.methods.scmc.filtering import Counts, Filter, State
 from app.inference.methods.scmc.memory import Indices, compress_to_coreset, compress_to_reservoir
+from app.inference.methods.scmc.particles import normalise
 from app.inference.post.diagnostics import round_stated
 
 MAX_SIZE: Final = 1_000  # one compression of a memory takes time proportional to its cube
@@ -74,7 +79,9 @@ class Scmc:
         )
         x, y = table.read(state.memory.indices)
         points = Points(x.astype(np.float64), y, state.memory.weights)
-        return release(problem, table, points, plan.size, _describe(state.counts, len(x)))
+        released = release(problem, table, points, plan.size, _describe(state.counts, len(x)))
+        arrays = {"draws": state.particles, "weight": normalise(state.log_weights)}
+        return replace(released, further=(make_block("particles", PARTICLE_LAW, name_parameters(problem), arrays),))
 
 
 def run_filter(

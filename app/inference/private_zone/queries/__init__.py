@@ -4,6 +4,7 @@ To add one, write a class in a module of this package, and add it to ``_ALL``.
 """
 
 from app.inference.core.query import Query
+from app.inference.private_zone.queries.groups import GroupPotentialSum
 from app.inference.private_zone.queries.information import InformationSum
 from app.inference.private_zone.queries.lengths import LengthHistogram
 from app.inference.private_zone.queries.moments import MeanSum, MomentSum
@@ -20,6 +21,7 @@ __all__ = [
     "ClippedScoreSum",
     "CutScoreSum",
     "ExcessSum",
+    "GroupPotentialSum",
     "InformationSum",
     "LengthHistogram",
     "MeanSum",
@@ -40,6 +42,7 @@ _ALL: tuple[type[Query], ...] = (
     ClippedScoreSum,
     CutScoreSum,
     ExcessSum,
+    GroupPotentialSum,
     InformationSum,
     LengthHistogram,
     MeanSum,

@@ -215,3 +215,13 @@ class StoredBelief(Representation):
     def name(self) -> str:
         """The name in the certificate's digests."""
         return f"belief.{self.format}"
+
+
+@dataclass(frozen=True, repr=False)
+class StoredGroups(Representation):
+    """One stored representation of the weights of groups."""
+
+    @property
+    def name(self) -> str:
+        """The name in the certificate's digests."""
+        return f"groups.{self.format}"

@@ -15,11 +15,12 @@ from corevault.errors import InvalidArgument, UnreadableSource, WrongType
 from corevault.pages import Page, fetch_page
 from corevault.replies.dataset import Dataset
 from corevault.replies.key import SigningKey
-from corevault.replies.release import Certificate, Points, Release, Representation, StoredBelief
+from corevault.replies.release import Certificate, Points, Release, Representation, StoredBelief, StoredGroups
 from corevault.verification import BELIEF_FORMATS, FORMATS, certified_digests, read_pins, verify_release
 
 if TYPE_CHECKING:
     from corevault.belief import Belief
+    from corevault.groups import Groups
     from corevault.pseudocoreset import Pseudocoreset
 
 Stored = TypeVar("Stored", bound=Representation)
@@ -91,6 +92,22 @@ class AsyncReleases:
         await self._verify(metadata, await self.certificate(metadata.id), [stored], pins)
         return await self._http.call(_read_belief, stored.content)
 
+    async def groups(
+        self, release: str | Release, *, pinned_keys: Iterable[str | SigningKey] | None = None
+    ) -> "Groups":
+        """The verified weights of groups, which the method ``dp-groups`` releases.
+
+        Raises ``VerificationError``, as ``verify`` does, and ``NotFound`` for a release of another method.
+
+        >>> client.releases.groups(groups_release).labels
+        (('female',), ('male',))
+        """
+        pins = read_pins(pinned_keys)
+        metadata = release if isinstance(release, Release) else await self.get(release)
+        stored = await self._fetch(StoredGroups, metadata, "groups", "npz")
+        await self._verify(metadata, await self.certificate(metadata.id), [stored], pins)
+        return await self._http.call(_read_groups, stored.content)
+
     async def certificate(self, release_id: str | Release) -> Certificate:
         """The signed certificate, unverified.
 
@@ -116,7 +133,7 @@ class AsyncReleases:
         pinned_keys: Iterable[str | SigningKey] | None = None,
         formats: Iterable[str] = FORMATS,
     ) -> Mapping[str, Any]:
-        """Downloads ``formats`` of points and belief, and verifies them; returns the verified statement.
+        """Downloads ``formats`` of points, belief and groups, and verifies them; returns the verified statement.
 
         ``pinned_keys`` are public keys in base64 from another source, or objects of an earlier ``signing_keys()``.
         Without them the server's published keys are trusted, which does not protect against the server.
@@ -135,6 +152,9 @@ class AsyncReleases:
         has_points = _certifies_points(certificate)
         stored: list[Representation] = [await self.points(metadata.id, name) for name in names if has_points]
         stored += [await self._stored_belief(metadata, name) for name in names if _certifies_belief(certificate, name)]
+        for name in names:
+            if f"groups.{name}" in certified_digests(certificate.statement):
+                stored.append(await self._fetch(StoredGroups, metadata, "groups", name))
         return await self._verify(metadata, certificate, stored, pins)
 
     async def download(
@@ -230,6 +250,7 @@ class Releases:
     get = blocking(AsyncReleases.get)
     points = blocking(AsyncReleases.points)
     belief = blocking(AsyncReleases.belief)
+    groups = blocking(AsyncReleases.groups)
     certificate = blocking(AsyncReleases.certificate)
     signing_keys = blocking(AsyncReleases.signing_keys)
     verify = blocking(AsyncReleases.verify)
@@ -268,6 +289,12 @@ def _read_belief(content: bytes) -> "Belief":
     return read_belief(content)
 
 
+def _read_groups(content: bytes) -> "Groups":
+    from corevault.groups import read_groups  # noqa: PLC0415 - SciPy is imported when it is needed
+
+    return read_groups(content)
+
+
 def _read_release(release: Release, points: Points, belief: StoredBelief | None) -> "Pseudocoreset":
     from corevault.pseudocoreset import from_npz  # noqa: PLC0415 - SciPy is imported when it is needed
 
@@ -280,12 +307,14 @@ def _certifies_belief(certificate: Certificate, format: str) -> bool:  # noqa: A
 
 
 def _certifies_points(certificate: Certificate) -> bool:
-    """Whether the release has points. A belief without points has digests of the belief only."""
+    """Whether the release has points. A belief without points, or groups, have digests of these only."""
     digests = certified_digests(certificate.statement)
-    return "npz" in digests or "belief.npz" not in digests
+    return "npz" in digests or digests.keys().isdisjoint({"belief.npz", "groups.npz"})
 
 
 def _check_points(certificate: Certificate) -> None:
+    if "groups.npz" in certified_digests(certificate.statement):
+        raise InvalidArgument("This release has weights of groups. Read them with client.releases.groups(release).")
     if not _certifies_points(certificate):
         raise InvalidArgument("This release is a belief without points. Read it with client.releases.belief(release).")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.inference.core.model import Array64, Model
 from app.inference.core.priors import Prior
-from app.inference.methods.psvi.residuals import Points, Residual, standardise
+from app.inference.methods.psvi.residuals import Points, standardise
 from app.inference.methods.public_table import Minibatches
 from app.inference.models.robust import Robust
 from app.inference.post.gradients import compute_centred_potentials
@@ -65,12 +65,12 @@ class MonteCarloResiduals:
         self._count, self._draws, self._rng = count, draws, rng
         self._mode = prior.mean
 
-    def at(self, points: Points) -> Residual:
+    def at(self, points: Points) -> MonteCarloResidual:
         """Make the residual on a new minibatch and new draws."""
         _, x, y = self._batches.next()
         return self.on(points, x, y)
 
-    def on(self, points: Points, x: Array64, y: Array64) -> Residual:
+    def on(self, points: Points, x: Array64, y: Array64) -> MonteCarloResidual:
         """Make the residual on new draws, with ``x, y`` as the data."""
         model, rows = self._model, self._model.fold(points.u, points.y)
         start = self._start(rows, points.weights)

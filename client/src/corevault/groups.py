@@ -1,0 +1,131 @@
+"""Weights of declared groups of rows, which the method ``dp-groups`` releases."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from corevault._arguments import describe, require_number
+from corevault._show import make_table
+from corevault.belief import read_belief
+from corevault.errors import UnexpectedReply, WrongType
+
+Array = NDArray[np.float64]
+_SHAPES: Mapping[str, str] = {
+    "labels": "Gk",
+    "weight": "G",
+    "strength": "G",
+    "agreement": "G",
+    "above_noise": "G",
+    "draws": "SD",
+    "answers": "GS",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Groups:
+    """G groups, one for each combination of declared values of ``columns`` ``(k,)``.
+
+    ``labels`` ``(G, k)`` are the values of each group, and ``weight`` ``(G,)`` its weight. The weighted sum of the
+    groups' log-likelihoods is close to the sum over all rows. ``strength`` ``(G,)`` is the root mean square of a
+    group's log-likelihood over the draws, in nats and without noise. ``agreement`` ``(G,)`` is its correlation with
+    that of the other groups: a negative one contradicts them. ``above_noise`` ``(G,)`` marks groups whose answer is
+    longer than noise alone would make it.
+
+    ``answers`` ``(G, S)`` are the noised sums of centred log-likelihoods at ``draws`` ``(S, D)`` of ``parameters``.
+    ``noise`` is the standard deviation of each.
+
+    >>> groups.columns, groups.weight.shape
+    (('sex',), (2,))
+    """
+
+    columns: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    weight: Array
+    strength: Array
+    agreement: Array
+    above_noise: NDArray[np.bool_]
+    noise: float
+    parameters: tuple[str, ...]
+    draws: Array
+    answers: Array
+
+    def table(self) -> Any:
+        """One row for each group: its values, ``weight``, ``strength``, ``agreement`` and ``above_noise``.
+
+        It is a DataFrame, or a plain ``Table`` if pandas is not installed.
+
+        >>> groups.table()["sex"].to_list()
+        ['female', 'male']
+        """
+        figures = zip(self.weight, self.strength, self.agreement, self.above_noise, strict=True)
+        rows = [
+            dict(zip(self.columns, label, strict=True))
+            | {
+                "weight": float(weight),
+                "strength": float(strength),
+                "agreement": float(agreement),
+                "above_noise": bool(above),
+            }
+            for label, (weight, strength, agreement, above) in zip(self.labels, figures, strict=True)
+        ]
+        return make_table(rows)
+
+    def choose(self, size: int) -> Self:
+        """The same groups with weights for at most ``size`` of those above noise. This costs no privacy.
+
+        >>> np.count_nonzero(groups.choose(1).weight)
+        1
+        """
+        if isinstance(size, bool) or not isinstance(size, int | np.integer):
+            raise WrongType(f"size must be a whole number; {describe(size)}.")
+        require_number(size, "size", lower=1)
+        vectors = self._factorise()
+        total, chosen = vectors.sum(axis=0), list[int]()
+        weight = np.zeros(len(vectors))
+        lengths = np.maximum(np.linalg.norm(vectors, axis=1), np.finfo(np.float64).tiny)
+        for _ in range(min(int(size), len(vectors))):
+            alignment = vectors @ (total - weight @ vectors) / lengths
+            alignment[chosen] = -np.inf
+            alignment[~self.above_noise] = -np.inf
+            best = int(np.argmax(alignment))
+            if alignment[best] <= 1e-6 * float(np.linalg.norm(total)):
+                break
+            chosen.append(best)
+            weight = np.zeros(len(vectors))
+            weight[chosen] = nnls(vectors[chosen].T, total)[0]
+        return replace(self, weight=weight)
+
+    def _factorise(self) -> Array:
+        """Vectors ``(G, r)`` with the products of the groups' sums, without noise."""
+        centred = self.answers - self.answers.mean(axis=1, keepdims=True)
+        scale = max(float(np.abs(centred).max()), self.noise)
+        products = (centred / scale) @ (centred / scale).T
+        variance = (centred.shape[1] - 1) * (self.noise / scale) ** 2
+        values, directions = np.linalg.eigh(products - variance * np.eye(len(products)))
+        return np.asarray(directions * np.sqrt(np.maximum(values, 0)))
+
+    def __repr__(self) -> str:
+        return f"Groups({len(self.weight)} groups by {', '.join(self.columns)})"
+
+
+def read_groups(content: bytes) -> Groups:
+    """Reads the npz representation. Raises ``UnexpectedReply`` if it has no group weights."""
+    block = next((each for each in read_belief(content).blocks if each.family == "group-weights"), None)
+    try:
+        arrays = {} if block is None else dict(block.arrays)
+        columns, parameters = (tuple(map(str, arrays[name])) for name in ("values", "parameters"))
+        labels = tuple(tuple(map(str, row)) for row in arrays["labels"])
+        numbers = {name: np.asarray(arrays[name], dtype=np.float64) for name in _SHAPES if name != "labels"}
+        noise = float(arrays["noise"][0])
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise UnexpectedReply("The groups are not an npz archive with weights of groups.") from error
+    sizes = {"G": len(labels), "S": len(numbers["draws"]), "D": len(parameters)}
+    fits = all(numbers[name].shape == tuple(sizes[letter] for letter in _SHAPES[name]) for name in numbers)
+    if not (fits and labels and all(len(label) == len(columns) for label in labels)):
+        raise UnexpectedReply("The arrays of the groups do not have matching shapes.")
+    above = numbers.pop("above_noise") > 0
+    return Groups(columns=columns, labels=labels, noise=noise, parameters=parameters, above_noise=above, **numbers)
