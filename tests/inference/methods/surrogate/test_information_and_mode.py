@@ -276,7 +276,7 @@ def test_loss_far_away_is_the_usual_one_if_information_is_constant() -> None:
 
 
 def test_loss_far_away_is_large_if_a_noise_scale_is_hardly_known() -> None:
-    """At a scale that is smaller by a factor f, the coefficients have f squared times the information."""
+    """The information about coefficients is inverse to the square of the scale."""
     case = Case("linear-regression", features=2)
     rows, theta, prior = _rows(case), np.zeros(4), case.problem.prior
     frame, nats = _frame(case, rows, theta), []

@@ -10,11 +10,11 @@ from randomgen import ChaCha
 from app.inference.core import reasons
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade
+from app.inference.methods.surrogate.method import OneBelief
 from app.inference.methods.surrogate.release import release
-from app.inference.methods.surrogate.state import Result, Search
+from app.inference.methods.surrogate.state import Result, Search, State
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.registry import find_method
-from support.surrogate_tables import METHOD, Case, Drawn
+from support.surrogate_tables import Case, Drawn
 
 
 @cache
@@ -26,8 +26,8 @@ def _run(family: str, noise_scale: float | None, sigma: float = 0.02) -> Result:
     oracle = ClippedGaussianOracle(
         case.problem.model, plan, case.facts, case.table(), noise=Drawn(0), sampling=sampling
     )
-    method = find_method(METHOD)
-    state = method.init(plan, case.facts, rng)
+    method = OneBelief()
+    state: State = method.init(plan, case.facts, rng)
     while not isinstance(state, Result):
         state = method.step(rng, state, oracle)
     return state
