@@ -75,8 +75,7 @@ def _check(points: Pseudocoreset, size: int, dimension: int) -> None:
     assert np.all(points.weight >= 0)
     assert all(math.isfinite(number) for number in _numbers(dict(points.diagnostics)))
     assert points.reliability is not None
-    remarks = {reasons.WIDE_RESIDUALS}
-    assert points.reliability.is_calibrated is (set(points.reliability.reasons) <= remarks)
+    assert points.reliability.is_calibrated is not bool(points.reliability.reasons)
     assert points.diagnostics["trusted"] is points.reliability.is_calibrated
     if points.doubt is None:
         assert reasons.DOUBT_NOT_STATED in points.reliability.reasons

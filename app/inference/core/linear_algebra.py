@@ -37,6 +37,14 @@ def whiten(matrix: Array64, factor: Array64) -> Array64:
     return symmetric(np.linalg.solve(factor, half.T))
 
 
+def compare_widths(ratio: Array64) -> float:
+    """Compute the KL divergence in nats between two normal laws with the same mean.
+
+    ``ratio`` ``(D, D)`` is the second precision times the covariance of the first law, or similar to that product.
+    """
+    return 0.5 * (float(np.trace(ratio)) - len(ratio) - float(np.linalg.slogdet(ratio)[1]))
+
+
 def factorise(matrix: Array64) -> Array64:
     """Compute the lower Cholesky factor ``(D, D)``.
 

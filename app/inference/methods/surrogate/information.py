@@ -47,7 +47,7 @@ def design_matrix(rows: Rows, frame: Frame, sigma: float, rounds: int, *, per_un
     size, best, chosen = frame.own.shape[0], np.inf, None
     far = (frame.white.reshape(-1, size) @ (frame.own.T @ frame.forth.T)).reshape(frame.white.shape)
     full, (least, most, number) = rows.gram(frame.white), TUNING.matrix_bounds
-    for power in TUNING.matrix_powers:
+    for power in TUNING.powers:
         metric = compute_lewis_metric(far, power)
         lengths = compute_squared_lengths(far, metric) * per_unit
         # The squared error by noise of standard deviation 1 in each entry of the metric's coordinates, times two.

@@ -11,7 +11,7 @@ import numpy as np
 
 from app.inference.core import reasons
 from app.inference.core.dependence import is_dependent
-from app.inference.core.linear_algebra import invert, symmetric, whiten
+from app.inference.core.linear_algebra import compare_widths, invert, symmetric, whiten
 from app.inference.core.model import Array64
 from app.inference.core.priors import Prior
 from app.inference.core.reasons import Reason
@@ -25,8 +25,8 @@ from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.post.diagnostics import round_by_parameter, round_stated
 from app.inference.post.doubt import state_doubt
 
-_FURTHEST = 20.0
-"""Most change of linear predictors at which information is compared, so that it is finite."""
+_AXES = 4
+"""Axes of largest doubt along which the mode may be far."""
 
 
 def finish(rng: np.random.Generator, search: Search) -> Result:
@@ -65,15 +65,14 @@ class _Doubt:
     """The error of the mode.
 
     ``covariance`` is ``(D, D)``. ``nats`` is the expected loss by it, ``step`` the part of the last step in that loss.
-    ``learned`` is the KL divergence of the belief from the prior, in nats. ``drift`` is that of
-    :func:`compute_drift`.
+    ``learned`` is the KL divergence of the belief from the prior. ``far`` is the loss far away.
     """
 
     covariance: Array64
     nats: float
     step: float
     learned: float
-    drift: float
+    far: float
 
 
 def assess(search: Search) -> _Doubt:
@@ -87,48 +86,55 @@ def assess(search: Search) -> _Doubt:
     step = np.zeros_like(theta) if search.step is None else search.step
     covariance = mode.covariance * max(1.0, mode.surprise) + np.outer(step, step)
     ratios = invert(prior.precision(theta)) @ information
-    width = float(np.trace(ratios)) - len(theta) - float(np.linalg.slogdet(ratios)[1])
-    learned = 0.5 * float((theta - prior.mean) @ information @ (theta - prior.mean)) + 0.5 * width
+    learned = 0.5 * float((theta - prior.mean) @ information @ (theta - prior.mean)) + compare_widths(ratios)
     nats = 0.5 * float(np.trace(information @ covariance))
-    drift = compute_drift(search.rows, make_frame(search.rows, theta, information, prior), theta, prior, covariance)
-    return _Doubt(covariance, nats, 0.5 * float(step @ information @ step), learned, drift)
+    far = compute_far_loss(search.rows, make_frame(search.rows, theta, information, prior), theta, prior, covariance)
+    return _Doubt(covariance, nats, 0.5 * float(step @ information @ step), learned, far)
 
 
-def compute_drift(rows: Rows, frame: Frame, theta: Array64, prior: Prior, covariance: Array64) -> float:
-    """Compute the drift of the information within the doubt: the logarithm of a ratio.
+def compute_far_loss(rows: Rows, frame: Frame, theta: Array64, prior: Prior, covariance: Array64) -> float:
+    """Compute the loss in nats if the mode is far from ``theta``.
 
-    The largest ratio counts, between ``theta`` and one deviation along the axis of largest doubt. If it is large, a
-    normal law with one covariance does not hold. Infinite if ``covariance`` is not finite.
+    It is away along an axis of large doubt. The information there counts: it may be far more than at ``theta``. Infinite if ``covariance`` is not finite.
     """
     doubt = symmetric(frame.back.T @ covariance @ frame.back)
     if not np.all(np.isfinite(doubt)):
         return np.inf
-    values, axes = np.linalg.eigh(doubt)
-    away = frame.forth.T @ axes[:, -1] * np.sqrt(max(float(values[-1]), 0.0))
-    away *= min(1.0, _FURTHEST / max(float(np.quantile(rows.change(away), 0.998)), 1e-12))
-    ends = [whiten(rows.information(end) + prior.precision(end), frame.own) for end in (theta - away, theta + away)]
-    return float(np.max(np.abs(np.log(np.maximum(np.linalg.eigvalsh(np.array(ends)), 1e-12)))))
+    values, axes, losses = *np.linalg.eigh(doubt), [0.0]
+    for value, axis in zip(values[-_AXES:], axes.T[-_AXES:], strict=True):
+        away = TUNING.far[0] * np.sqrt(max(float(value), 0.0)) * axis
+        error = doubt + np.outer(away, away) - value * np.outer(axis, axis)
+        for end in (theta - frame.forth.T @ away, theta + frame.forth.T @ away):
+            ratio = whiten(rows.information(end) + prior.precision(end), frame.own)
+            losses.append(compare_widths(ratio) + 0.5 * float(np.sum(ratio * error)))
+    return float(np.max(np.nan_to_num(losses, nan=np.inf)))
 
 
 def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade]]:
     """Yield each reason against full reliability, with the best grade that it allows."""
-    search, points = result.search, result.points
+    search, points, rows = result.search, result.points, result.search.rows
     schedule, mode, residuals = search.setup.schedule, search.mode, search.residuals
     assert mode is not None
-    figures = [points.kl, doubt.nats, doubt.learned, doubt.drift, mode.surprise]
+    # Rows without a target have the variance that the model states, or the model does not describe them.
+    most = TUNING.most_surprise * rows.count * len(search.theta)
+    scattered = rows.uniform and np.sum(np.cov(rows.draws.T) * rows.information(search.theta)) > most
+    figures = [points.kl, doubt.nats, doubt.learned, mode.surprise]
     settled = mode.reached and doubt.step <= TUNING.most_step * max(1.0, doubt.nats - doubt.step)
+    if search.setup.squares:  # the cut and the excess are in units of the scale at the histogram of residuals
+        settled &= bool(abs(search.theta[-1] - search.scores[0].theta[-1]) <= TUNING.most_rescaling)
     shapeless = search.setup.design.intercept and not schedule.asks_matrices
     hidden = schedule.regime is Regime.CROWDED and is_dependent(search.setup.design)
     conditions = [
         (np.isfinite(figures).all(), reasons.NOT_FINITE, Grade.NOT_USABLE),
         (state_doubt(doubt.covariance) is not None, reasons.DOUBT_NOT_STATED, Grade.CENTRE_ONLY),
         (doubt.nats <= TUNING.most_noise * max(doubt.learned, 1.0), reasons.NOISE_DOMINATES, Grade.NOT_USABLE),
-        (doubt.drift <= TUNING.most_drift, reasons.NOISE_NOT_KNOWN, Grade.CENTRE_ONLY),
+        (doubt.far <= max(TUNING.far[1], TUNING.far[2] * doubt.nats), reasons.NOISE_NOT_KNOWN, Grade.CENTRE_ONLY),
         (mode.surprise <= TUNING.most_surprise, reasons.UNEXPLAINED_ANSWERS, Grade.CENTRE_ONLY),
         (settled, reasons.NOT_CONVERGED, Grade.CENTRE_ONLY),
         (search.counted > TUNING.fewest_counted * search.count_noise, reasons.FEW_ROWS, Grade.NOT_USABLE),
         (points.kl <= TUNING.most_fit, reasons.POINTS_DIFFER, Grade.CENTRE_ONLY),
-        (residuals is None or not residuals.are_wide, reasons.WIDE_RESIDUALS, Grade.CALIBRATED),
+        (not scattered, reasons.MISFIT, Grade.CENTRE_ONLY),
+        (residuals is None or not residuals.are_wide, reasons.WIDE_RESIDUALS, Grade.CENTRE_ONLY),
         (not shapeless, reasons.NO_CORRELATIONS, Grade.CENTRE_ONLY),
         (not hidden, reasons.DEPENDENT_COLUMNS, Grade.CENTRE_ONLY),
     ]

@@ -93,7 +93,7 @@ def _list_metrics(frame: Frame, far: Array64, theta: Array64) -> Iterator[Array6
     """Yield the candidates for factors ``far`` ``(M, r, D)``, in the frame's coordinates."""
     along = frame.back.T @ theta
     along /= max(float(np.linalg.norm(along)), 1e-12)
-    for power in TUNING.score_powers:
+    for power in TUNING.powers:
         base = compute_lewis_metric(far, power)
         for room in TUNING.along:
             yield base + room * np.outer(along, along)

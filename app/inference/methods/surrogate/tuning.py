@@ -42,13 +42,12 @@ class Tuning:
     least_count: float = 0.01  # part of the places for rows; least estimate of the number of rows
 
     # Information matrices.
-    matrix_powers: tuple[float, ...] = (2.0, 3.0, 5.0, 12.0)  # orders of Lewis weights; candidates for the metric
+    powers: tuple[float, ...] = (2.0, 3.0, 5.0, 12.0)  # orders of Lewis weights; candidates for metrics, also of scores
     matrix_bounds: tuple[float, float, int] = (1.5, 20.0, 8)  # R n / D: least, most (or more), number; candidates
     spectral_floor: tuple[float, float] = (0.1, 0.5)  # eigenvalue of a correction; least, with little and much noise
     most_change: tuple[float, float] = (0.1, 4.0)  # eigenvalue; least and largest change of information by a step
 
     # Scores.
-    score_powers: tuple[float, ...] = (2.0, 3.0, 5.0, 12.0)  # orders of Lewis weights; candidates for the metric
     along: tuple[float, ...] = (0.0, 4.0)  # eigenvalue; candidates for more room along the parameter
     score_bounds: tuple[float, float, float] = (1.6, 40.0, 1.43)  # C^2 n / D: least, most (or more), ratio; candidates
     uniform_bounds: float = 0.4  # ratio; factor of these bounds if rows are uniform: all have about the same length
@@ -72,9 +71,10 @@ class Tuning:
     most_surprise: float = 2.0  # mean square of standardised residuals; above it, answers are unexplained
     most_noise: float = 0.5  # part of the nats learned; above it, the release is not usable
     most_step: float = 4.0  # the last step's nats over the other doubt's, or over 1; above it, not converged
-    most_drift: float = 2.0  # logarithm of a ratio; above it, information varies too much within the doubt
+    far: tuple[float, float, float] = (2.0, 30.0, 5.0)  # deviations; most nats there; most times the noise, if more
     fewest_counted: float = 3.0  # deviations of noise; a smaller count of rows makes the release unusable
-    most_excess: float = 0.2  # part of the rows; more squares of residuals than the model's give a remark
+    most_excess: float = 0.2  # part of the rows; more squares of residuals than the model's are wide
+    most_rescaling: float = 0.25  # change of a log noise scale since residuals were counted; above it, not converged
     most_fit: float = 1.0  # nats between the belief and the points; above it, they differ
 
 

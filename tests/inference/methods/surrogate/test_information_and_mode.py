@@ -11,7 +11,7 @@ from app.inference.core.model import Array32, Array64
 from app.inference.methods.surrogate.frame import Frame, make_frame
 from app.inference.methods.surrogate.information import Filter, correct, design_matrix
 from app.inference.methods.surrogate.regression import Score, compute_surprise, find_mode, shrink
-from app.inference.methods.surrogate.release import compute_drift
+from app.inference.methods.surrogate.release import compute_far_loss
 from app.inference.methods.surrogate.response import bound_scores, limit_mistakes, respond
 from app.inference.methods.surrogate.rows import Rows, draw_noise
 from app.inference.methods.surrogate.score_design import design_score
@@ -263,19 +263,34 @@ def test_bounds_for_rare_outcomes_can_leave_whole_scores() -> None:
     assert design.kept.min() > 0.9
 
 
-def test_drift_is_large_only_if_labels_become_certain_within_the_doubt() -> None:
-    case = Case(features=2)
+def test_loss_far_away_is_the_usual_one_if_information_is_constant() -> None:
+    """Two deviations along the widest axis add three times the axis's own expected loss."""
+    case = Case("linear-regression", features=2, noise_scale=1.0)
     rows, theta, prior = _rows(case), np.zeros(3), case.problem.prior
     frame = _frame(case, rows, theta)
-    small, large = (np.diag([0.0, 0.0, deviation**2]) for deviation in (0.1, 6.0))
-    assert compute_drift(rows, frame, theta, prior, small) < 0.1
-    # Predictors of 6 leave exp(-6) times 4 of the information at zero.
-    assert compute_drift(rows, frame, theta, prior, large) == pytest.approx(6 - np.log(4), abs=1.0)
-    assert compute_drift(rows, frame, theta, prior, np.full((3, 3), np.nan)) == np.inf
+    doubt = 1e-3 * np.diag([1.0, 2.0, 3.0])
+    values = np.linalg.eigvalsh(frame.back.T @ doubt @ frame.back)
+    expected = 0.5 * (values.sum() + 3 * values[-1])
+    assert compute_far_loss(rows, frame, theta, prior, doubt) == pytest.approx(expected, rel=1e-9)
+    assert compute_far_loss(rows, frame, theta, prior, np.full((3, 3), np.nan)) == np.inf
 
 
-def test_information_drifts_with_the_square_of_an_unknown_noise_scale() -> None:
+def test_loss_far_away_is_large_if_a_noise_scale_is_hardly_known() -> None:
+    """The information about coefficients is inverse to the square of the scale."""
     case = Case("linear-regression", features=2)
     rows, theta, prior = _rows(case), np.zeros(4), case.problem.prior
-    doubt = np.diag([0.0, 0.0, 0.0, 0.5**2])
-    assert compute_drift(rows, _frame(case, rows, theta), theta, prior, doubt) == pytest.approx(2 * 0.5, rel=1e-2)
+    frame, nats = _frame(case, rows, theta), []
+    for deviation in (0.01, 0.9):
+        doubt = np.diag([0.2, 0.2, 0.2, deviation**2])
+        usual = 0.5 * float(np.sum(frame.back @ frame.back.T * doubt))
+        nats.append(compute_far_loss(rows, frame, theta, prior, doubt) / usual)
+    assert nats[0] < TUNING.far[2] < nats[1]
+
+
+def test_loss_far_away_is_large_if_rates_may_be_far_higher() -> None:
+    case = Case("poisson-regression", features=2)
+    rows, theta, prior = _rows(case), np.zeros(3), case.problem.prior
+    frame = _frame(case, rows, theta)
+    small, large = (np.diag([0.0, 0.0, deviation**2]) for deviation in (0.1, 2.0))
+    assert compute_far_loss(rows, frame, theta, prior, small) < TUNING.far[2] * 0.5 * COUNT * 0.1**2
+    assert compute_far_loss(rows, frame, theta, prior, large) > TUNING.far[2] * 0.5 * COUNT * 2.0**2

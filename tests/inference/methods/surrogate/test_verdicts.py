@@ -1,0 +1,83 @@
+"""A belief that does not cover the rows gives a reason against intervals."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from randomgen import ChaCha
+
+from app.inference.core import reasons
+from app.inference.core.reasons import Reason
+from app.inference.core.release import Grade
+from app.inference.methods.surrogate.method import OneBelief
+from app.inference.methods.surrogate.release import release
+from app.inference.methods.surrogate.state import Result, Search, State
+from app.inference.private_zone.oracle import ClippedGaussianOracle
+from support.surrogate_tables import Case, Drawn
+
+
+@cache
+def _run(family: str, noise_scale: float | None, sigma: float = 0.02) -> Result:
+    """Run a small case with little, seeded noise."""
+    case = Case(family, "normal", features=1, rows=2000, slots=2000, noise_scale=noise_scale)
+    plan, rng = case.plan(sigma), np.random.default_rng(0)
+    sampling = np.random.Generator(ChaCha(key=0))
+    oracle = ClippedGaussianOracle(
+        case.problem.model, plan, case.facts, case.table(), noise=Drawn(0), sampling=sampling
+    )
+    method = OneBelief()
+    state: State = method.init(plan, case.facts, rng)
+    while not isinstance(state, Result):
+        state = method.step(rng, state, oracle)
+    return state
+
+
+def _judge(result: Result, **changes: object) -> tuple[Grade, tuple[Reason, ...]]:
+    search: Search = replace(result.search, **changes)  # type: ignore[arg-type]
+    with np.errstate(all="ignore"):
+        found = release(replace(result, search=search)).reliability
+    assert found is not None
+    return found.grade, found.reasons
+
+
+def test_unchanged_run_is_calibrated() -> None:
+    assert _judge(_run("linear-regression", None)) == (Grade.CALIBRATED, ())
+
+
+def test_noise_scale_that_is_hardly_known_is_not_calibrated() -> None:
+    """Of a constant target, answers show only that the scale is small."""
+    result = _run("linear-regression", None)
+    mode = result.search.mode
+    assert mode is not None
+    for deviation, known in ((0.1, True), (0.9, False)):
+        covariance = np.diag([1e-3, 1e-3, deviation**2])
+        _, found = _judge(result, mode=replace(mode, covariance=covariance))
+        assert (reasons.NOISE_NOT_KNOWN not in found) is known
+
+
+def test_scale_that_changed_after_residuals_were_cut_is_not_calibrated() -> None:
+    result = _run("linear-regression", None)
+    first, *others = result.search.scores
+    away = np.zeros_like(first.theta)
+    away[-1] = 0.5
+    scores = (replace(first, theta=first.theta - away), *others)
+    assert _judge(result, scores=scores) == (Grade.CENTRE_ONLY, (reasons.NOT_CONVERGED,))
+
+
+def test_residuals_wider_than_the_models_are_not_calibrated() -> None:
+    result = _run("linear-regression", None)
+    residuals = result.search.residuals
+    assert residuals is not None
+    counts = residuals.counts.copy()
+    counts[:, 6] += 50
+    expected = (Grade.CENTRE_ONLY, (reasons.WIDE_RESIDUALS,))
+    assert _judge(result, residuals=replace(residuals, counts=counts)) == expected
+
+
+@pytest.mark.parametrize(("noise_scale", "fits"), [(0.3, True), (0.1, False)])
+def test_columns_wider_than_the_model_states_are_a_misfit(noise_scale: float, *, fits: bool) -> None:
+    """The columns' standard deviation is 0.3."""
+    grade, found = _judge(_run("gaussian-mean", noise_scale, sigma=0.5))
+    assert (reasons.MISFIT not in found) is fits
+    assert fits or grade is not Grade.CALIBRATED
