@@ -200,7 +200,7 @@ class AsyncDatasets:
         if dataset.most_rows is not None and check.rows > dataset.most_rows:
             raise InvalidArgument(
                 f"The table has {check.rows:,} rows, and the dataset {dataset.slots:,} slots, which cannot change. "
-                "Nothing was sent. Create a dataset with more slots for the same population, and upload the table there."
+                "Nothing was sent. Create a dataset with more slots for the same population, and upload it there."
             )
         if check.null_share > max_null_share:
             raise TooManyNullRows(check, max_null_share)
