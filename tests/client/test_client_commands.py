@@ -217,6 +217,9 @@ def test_a_check_says_no_by_its_exit_code(start: Start, tmp_path: Path, capsys: 
     table.write_text("Age\n1\n")
     assert main(["check", str(table), "--dataset", "ds_1"]) == 1
     assert "no declared column. Its header must have these names" in capsys.readouterr().err
+    table.write_text("age\n" + "1\n" * 101)
+    assert main(["check", str(table), "--dataset", "ds_1"]) == 1
+    assert "more rows than the 100 slots" in capsys.readouterr().err
 
 
 def test_upload_waits_for_the_server(start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,6 +111,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 }
 WRONG_FOR_UPLOADS: dict[str, tuple[Any, str]] = {
     "no rows": (FRAME.iloc[:0], "at least one row"),
+    "more rows than slots": (pd.concat([FRAME] * 200), r"slots, which cannot change\. Nothing was sent\."),
     "a column in the index": (FRAME.set_index("age"), "reset_index"),
     "numbered columns": ({1: [1]}, "no declared column. Its header must have these names.*: age, sex, ill"),
     "no header": (CSV.split("\n", 1)[1].encode(), "no declared column"),

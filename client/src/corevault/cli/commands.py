@@ -50,9 +50,10 @@ def check(options: Namespace, output: Output) -> int:
     if dataset is not None:
         require_dataset_first(dataset, table)
         with connect(options.url) as client:
-            schema = client.datasets.get(dataset).schema
+            declared = client.datasets.get(dataset)
+        schema, slots = declared.schema, declared.most_rows
     else:
-        schema = read_schema(options.schema)
+        schema, slots = read_schema(options.schema), None
     found = schema.check(table)
     rows = [{"column": name, "missing": each.missing, "clamped": each.clamped} for name, each in found.columns.items()]
     if output.as_json:
@@ -61,8 +62,10 @@ def check(options: Namespace, output: Output) -> int:
     elif rows:
         output.show_rows(rows, name="column")
     say(found.describe_columns() or f"{found.null_rows} of {found.rows} rows would be null.")
+    if is_long := slots is not None and found.rows > slots:
+        say(f"The table has more rows than the {slots} slots of the dataset.")
     fits = found.rows > 0 and not found.absent and not found.unknown and found.null_share <= options.max_null_share
-    return OK if fits else NO
+    return OK if fits and not is_long else NO
 
 
 def upload(options: Namespace, output: Output) -> int:

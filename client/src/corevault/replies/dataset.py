@@ -84,6 +84,15 @@ class Dataset(Reply):
         """
         return Schema.from_json(self.columns)
 
+    @property
+    def most_rows(self) -> int | None:
+        """The most rows that a table may have: ``slots``. None if a person may have several rows.
+
+        >>> client.datasets.get("clinic").most_rows
+        2000
+        """
+        return self.slots if (self.privacy_unit or {}).get("column") is None else None
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class OpenUpload(Reply):

@@ -154,7 +154,8 @@ class AsyncDatasets:
 
         A source that can be read twice is first checked on this machine, as by ``schema.check``. The upload stops with
         ``TooManyNullRows`` if more than ``max_null_share`` of the rows would be null. It stops with ``InvalidArgument``
-        if the columns are not the declared ones. 1.0 allows any share of null rows, None skips the check.
+        if the columns are not the declared ones, or if there are more rows than slots. 1.0 allows any share of null
+        rows, None skips the check.
 
         The server answers after it has stored the bytes; ``wait_until_ready`` waits until it has read them.
         ``progress`` is True for a bar, or a function that is called with the number of bytes sent.
@@ -196,6 +197,11 @@ class AsyncDatasets:
             raise InvalidArgument(f"{check.describe_columns()}{hint}")
         if not check.rows:
             raise InvalidArgument("The table has no rows; upload a table with at least one row.")
+        if dataset.most_rows is not None and check.rows > dataset.most_rows:
+            raise InvalidArgument(
+                f"The table has {check.rows:,} rows, and the dataset {dataset.slots:,} slots, which cannot change. "
+                "Nothing was sent. Create a dataset with more slots for the same population, and upload it there."
+            )
         if check.null_share > max_null_share:
             raise TooManyNullRows(check, max_null_share)
 
