@@ -82,9 +82,9 @@ TEXT: Final = (
     f"{ROWS:,} public rows of Friedman's first function, with noise of standard deviation 1, in batches of {BATCH}. "
     f"In a share of the batches, {SPOILT:.0%} of the rows have five wrong features and a random target. *Columns*: "
     f"linear regression on the ten columns. *Network*: on the {UNITS} outputs of a network with two hidden layers, "
-    "which `corevault.train_features` trained on all rows of the table, wrong ones too. Points are rows that a public method "
-    f"chooses, with {STEPS} steps on the weights after each choice, and β = {BETA:g}. RMSE is the root mean square "
-    f"error of the posterior mean on {TEST:,} fresh rows; the noise alone gives 1. Medians over runs."
+    "which `corevault.train_features` trained on all rows of the table, wrong ones too. Points are rows that a public "
+    f"method chooses, with {STEPS} steps on the weights after each choice, and β = {BETA:g}. RMSE is the root mean "
+    f"square error of the posterior mean on {TEST:,} fresh rows; the noise alone gives 1. Medians over runs."
 )
 
 

@@ -1,4 +1,4 @@
-"""Features of a model from a small network, which is trained on a public table.
+"""Features from a small network that is trained on a public table.
 
 The network has hidden layers with tanh, and a linear output that is not used afterwards. Training is stochastic
 gradient descent with Adam (Kingma & Ba 2015) on the squared error, or on the logistic loss of a binary target. Source
