@@ -160,6 +160,9 @@ robust: $(INSTALLED) ## Robust methods on tables with wrong rows, into docs/benc
 groups: $(INSTALLED) ## Private weights of groups of people, into docs/benchmarks
 	$(BIN)/python -m benchmarks.groups
 
+neural: $(INSTALLED) ## Neural linear regression with wrong batches, into docs/benchmarks
+	$(BIN)/python -m benchmarks.neural
+
 mobility: $(INSTALLED) ## How well movements of 1,500 aeroplanes identify them, beside published figures, into docs/benchmarks
 	$(BIN)/python -m benchmarks.mobility
 

@@ -87,7 +87,7 @@ def make_grouped_case(seed: int, shares: tuple[float, ...] = SHARES) -> GroupedC
         codes = codes * size + columns_of_table[column.name].astype(np.int64)
     rng = np.random.default_rng((seed, 2))
     outliers = rng.permutation(np.resize(shares, math.prod(sizes)))
-    rows, is_outlier = _spoil(Rows(*train), outliers[codes], rng)
+    rows, is_outlier = spoil(Rows(*train), outliers[codes], rng)
     case = make_logistic(f"adult10 in groups, {seed}", rows, bound=BOUND, held_out=Rows(*test))
     facts = DeclaredFacts((*case.facts.columns, *columns), case.facts.slots, case.facts.unit, "private", 1e-6)
     case = replace(case, facts=facts, source=GroupedRows(case.source, columns_of_table))
@@ -114,7 +114,7 @@ def _read_groups() -> tuple[tuple[Column, ...], dict[str, NDArray[Any]]]:
     return columns, values
 
 
-def _spoil(rows: Rows, share: Array64, rng: np.random.Generator) -> tuple[Rows, NDArray[np.bool_]]:
+def spoil(rows: Rows, share: Array64, rng: np.random.Generator) -> tuple[Rows, NDArray[np.bool_]]:
     """Make outliers of a random ``share`` ``(N,)`` of the rows: half of the features wrong, and the label flipped."""
     x, y, (n, d) = rows.x.copy(), rows.y.copy(), rows.x.shape
     chosen = np.flatnonzero(rng.random(n) < share)

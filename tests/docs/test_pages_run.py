@@ -169,6 +169,10 @@ def test_how_to_read_a_release(house: House, census: dict[str, str]) -> None:
         assert reader.follow("docs/how-to/read-a-release.md") == 3
 
 
+def test_how_to_use_robust_methods(reader: Reader) -> None:
+    assert reader.follow("docs/how-to/use-robust-methods.md") == 1
+
+
 def test_reading_a_release_needs_no_server(reader: Reader) -> None:
     assert reader.follow("docs/explanation/read-your-release.md") == 5
 

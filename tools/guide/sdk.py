@@ -16,7 +16,8 @@ PAGES: Final = {
         "Models",
         """LogisticRegression ProbitRegression LinearRegression StudentTRegression PoissonRegression
         NegativeBinomialRegression MultinomialLogistic GaussianMean MultivariateNormal LatentDirichletAllocation
-        SigmoidBeliefNetwork Mechanism interaction polynomial spline fourier network""",
+        SigmoidBeliefNetwork Mechanism interaction polynomial spline fourier network
+        train_features""",
     ),
     "jobs": (
         "Quotes and jobs",
@@ -26,8 +27,8 @@ PAGES: Final = {
     "releases": ("Releases", "Release Reliability Reason Certificate Points SigningKey verify_release"),
     "posteriors": (
         "Pseudocoresets and posteriors",
-        """Pseudocoreset Gaussian Belief Block NormalTable Topics BeliefNetwork DesignColumn posterior combine merge
-        design_matrix logistic_laplace example plots.Plots exports.stan_program.StanProgram""",
+        """Pseudocoreset Gaussian Belief Block Groups Particles NormalTable Topics BeliefNetwork DesignColumn posterior
+        combine merge design_matrix logistic_laplace example plots.Plots exports.stan_program.StanProgram""",
     ),
     "keys": ("API keys", "ApiKey KeyName"),
     "risk": (
@@ -66,7 +67,8 @@ def make_sdk_pages() -> Iterator[tuple[str, str]]:
         "examples.\n\nExamples use a few names. `client` and `admin` are clients of an owner and of an administrator. "
         "`async_client` is the first one for asyncio. `dataset` is named `clinic`, and `model` is a model of it. "
         "`job` is a job that has succeeded, and `release` is its release. `topics` are two topics over "
-        "the words fever, cough, knee and fall, and `network` is a belief network of three columns."
+        "the words fever, cough, knee and fall, and `network` is a belief network of three columns. "
+        "`groups` are those of the release `groups_release`, and `particles` are three draws of two parameters."
     )
     tree = make_tree([f"{page}.md" for page in (*PAGES, "errors")], is_hidden=False)
     yield f"{FOLDER}/index.md", make_page("Python client", words, tree)

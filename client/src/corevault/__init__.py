@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         WrongType,
     )
     from corevault.examples import example
+    from corevault.feature_training import train_features
     from corevault.fitting import posterior
     from corevault.gaussian import Gaussian
     from corevault.groups import Groups
@@ -197,6 +198,7 @@ __all__ = [
     "posterior",
     "real",
     "spline",
+    "train_features",
     "verify_release",
 ]
 
@@ -209,6 +211,7 @@ _NAMES = {
     "connection": "connect",
     "design": "DesignColumn design_matrix",
     "examples": "example",
+    "feature_training": "train_features",
     "fitting": "posterior",
     "gaussian": "Gaussian",
     "groups": "Groups",

@@ -77,7 +77,7 @@ class Groups:
     def choose(self, size: int) -> Self:
         """The same groups with weights for at most ``size`` of those above noise. This costs no privacy.
 
-        >>> np.count_nonzero(groups.choose(1).weight)
+        >>> int(np.count_nonzero(groups.choose(1).weight))
         1
         """
         if isinstance(size, bool) or not isinstance(size, int | np.integer):
