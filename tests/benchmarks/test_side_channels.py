@@ -13,7 +13,7 @@ ROUNDS = 30
 
 def draw_rounds(*, slower: float = 1.0, longer: float = 0.0, word: str = "usual") -> list[Round]:
     """Draw rounds in which the extreme unit differs as given; times and sizes vary from round to round."""
-    rng, rounds = np.random.default_rng(1), []
+    rng, rounds = np.random.default_rng(1), list[Round]()
     for number in range(ROUNDS):
         one: dict[str, Observation] = {}
         for unit in UNITS:
