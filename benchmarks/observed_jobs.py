@@ -1,4 +1,4 @@
-"""Whole jobs over HTTP in one process, and all facts about them that a caller can see.
+"""Whole jobs over HTTP in one process, as their callers see them.
 
 The API is called without a socket, and the worker's handlers are called directly. The code is that of the service:
 endpoints, ledger, enclave, oracle and publication.
@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -143,7 +144,7 @@ class Observer:
         seen["id: time between job and release"] = _read_time(ended["release_id"]) - _read_time(made["id"])
         self._observe_release(seen, ended["release_id"])
         for name in ("budget", "ledger"):
-            self._ask(seen, name, lambda name=name: self._client.get(f"/v1/datasets/{dataset_id}/{name}"))
+            self._ask(seen, name, partial(self._client.get, f"/v1/datasets/{dataset_id}/{name}"))
         self._observe_refusals(seen, dataset_id, body)
         return seen
 
@@ -154,14 +155,14 @@ class Observer:
         seen["release: reasons (noised)"] = ",".join(each["code"] for each in release["reliability"]["reasons"])
         self._ask(seen, "certificate", lambda: self._client.get(f"{address}/certificate"))
         for name in FORMATS:
-            self._ask(seen, f"points {name}", lambda name=name: self._client.get(f"{address}/points?format={name}"))
+            self._ask(seen, f"points {name}", partial(self._client.get, f"{address}/points?format={name}"))
 
     def _observe_refusals(self, seen: Observation, dataset_id: str, body: Mapping[str, Any]) -> None:
         """Observe errors: of a job beyond the budget, of a wrong model, and of rows that no call returns."""
         costly = {**body, **JOBS["dp-psvi"], "privacy": COSTLY}
         wrong = {**body, "model": {**body["model"], "target": "nothing"}}
         for name, wanted in (("costly", costly), ("wrong", wrong)):
-            answer = self._ask(seen, f"error {name}", lambda wanted=wanted: self._client.post("/v1/jobs", json=wanted))
+            answer = self._ask(seen, f"error {name}", partial(self._client.post, "/v1/jobs", json=wanted))
             seen[f"error {name}: code"] = str(answer.json()["code"])
         self._ask(seen, "error rows", lambda: self._client.get(f"/v1/datasets/{dataset_id}/content"))
 

@@ -27,10 +27,12 @@ from benchmarks.figures import write_lines
 from benchmarks.observed_jobs import UNITS, Observation, Value, open_observer
 from benchmarks.summaries import wrap_paragraph
 
-ROUNDS: Final = {"dp-psvi": 30, "upload": 20, "dp-psvi-surrogate": 20}
+ROUNDS: Final = {"dp-psvi": 50, "upload": 40}
 """Rounds of each work. In a round, every table has its turn once, in random order."""
 CHANCE: Final = 0.001
 """Chance that a measurement without any difference states a finding."""
+LEAST_ROUNDS: Final = 36
+"""With fewer rounds, no difference of numbers could have a p-value that is a finding."""
 REFERENCE, CONTROL = "absent", "absent again"
 
 Round = Mapping[str, Observation]
@@ -41,7 +43,7 @@ class Comparison:
     """One observable of one table, compared with the table without the unit.
 
     For numbers, ``ratio`` is the median over rounds, from ``low`` to ``high`` at 95 %. For texts, these are the shares
-    of rounds in which the texts differ. ``p_value`` is that of no difference. ``differing`` counts rounds that differ.
+    of rounds in which the texts differ. ``p_value`` assumes no difference. ``differing`` counts rounds that differ.
     """
 
     work: str
@@ -67,7 +69,7 @@ class Comparison:
 
 
 def compare(work: str, rounds: Sequence[Round]) -> Iterator[Comparison]:
-    """Compare all observables of all tables with those of the reference, round by round."""
+    """Compare all observables of all tables with the reference, round by round."""
     for observable in rounds[0][REFERENCE]:
         reference = [each[REFERENCE].get(observable, "") for each in rounds]
         control = [each[CONTROL].get(observable, "") for each in rounds]
@@ -96,7 +98,10 @@ def _compare_numbers(
 def _compare_texts(
     work: str, unit: str, observable: str, references: tuple[Sequence[Value], Sequence[Value]], values: Sequence[Value]
 ) -> Comparison:
-    """Compare how often texts differ from the reference with how often the control's do, by Fisher's exact test."""
+    """Compare the number of texts that differ from the reference, by Fisher's exact test.
+
+    It is compared with the same number of the control.
+    """
     reference, control = references
     count = len(reference)
     differing = sum(one != other for one, other in zip(reference, values, strict=True))
@@ -218,12 +223,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=json.loads, default=ROUNDS, help="JSON with the rounds of each work")
     parser.add_argument("--out", type=Path, default=PAGES / "side-channels.csv", help="the CSV file")
     options = parser.parse_args()
+    if min(options.rounds.values()) < LEAST_ROUNDS:
+        parser.error(f"with fewer than {LEAST_ROUNDS} rounds nothing could be found")
+    circumstances = describe_environment() | {"load before": f"{os.getloadavg()[0]:.1f}"}
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     comparisons = list[Comparison]()
     for found in measure(options.rounds):
         comparisons += found
         write_lines(options.out, comparisons)
-        options.out.with_suffix(".md").write_text(render_page(comparisons, describe_environment()))
+        options.out.with_suffix(".md").write_text(render_page(comparisons, circumstances))
     for each in list_findings(comparisons):
         print(each)
 

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from benchmarks.observed_jobs import PLACE, UNITS, Observation, make_table
-from benchmarks.side_channels import Comparison, Round, compare, list_findings, render_page
+from benchmarks.side_channels import CHANCE, LEAST_ROUNDS, Comparison, Round, compare, list_findings, render_page
+from benchmarks.side_channels import ROUNDS as DEFAULTS
 
-ROUNDS = 30
+ROUNDS = LEAST_ROUNDS
 
 
 def draw_rounds(*, slower: float = 1.0, longer: float = 0.0, word: str = "usual") -> list[Round]:
     """Draw rounds in which the extreme unit differs as given; times and sizes vary from round to round."""
-    rng, rounds = np.random.default_rng(1), []
+    rng, rounds = np.random.default_rng(1), list[Round]()
     for number in range(ROUNDS):
         one: dict[str, Observation] = {}
         for unit in UNITS:
@@ -61,9 +62,16 @@ def test_texts_that_differ_as_often_as_the_controls_are_no_finding() -> None:
 def test_the_page_states_findings_and_counts() -> None:
     comparisons = list(compare("work", draw_rounds(word="other")))
     page = render_page(comparisons, {"python": "3"})
-    assert "work, unit extreme: *outcome* (differs in 30 of 30 rounds" in page
+    assert "work, unit extreme: *outcome* (differs in 36 of 36 rounds" in page
     assert "| work | extreme | 3 | 1 | 1 | 1 |" in page
     assert "None." in render_page([replace(each, p_value=1.0) for each in comparisons], {"python": "3"})
+
+
+def test_the_least_number_of_rounds_can_show_a_difference() -> None:
+    """Of any of 1,000 numbers; otherwise the page could only state that nothing was found."""
+    found = [each for each in compare("work", draw_rounds(slower=9.0)) if each.observable == "run: seconds"]
+    assert min(each.p_value for each in found) < CHANCE / 1_000
+    assert min(DEFAULTS.values()) >= LEAST_ROUNDS
 
 
 def test_noised_values_are_marked() -> None:

@@ -11,6 +11,7 @@ from sqlalchemy import delete, select, text, update
 
 from app.audit.models import AuditEntry
 from app.continuous_audit import service
+from app.continuous_audit.bookkeeping import load_capitals
 from app.continuous_audit.models import AuditState
 from app.continuous_audit.service import Outcome, Ticket
 from app.continuous_audit.status import read_status
@@ -70,7 +71,8 @@ def test_a_new_installation_has_no_alarm(database: Database) -> None:
     assert not is_refused(database)
     with database.read() as session:
         status = read_status(session)
-    assert (status.evidence, status.largest, status.threshold) == (1.0, 1.0, pytest.approx(1000))
+    assert (status.evidence, status.largest) == (1.0, 1.0)
+    assert status.threshold == pytest.approx(1000)
 
 
 def test_batches_add_up_across_restarts_and_workers(database: Database, database_url: str) -> None:
@@ -80,7 +82,7 @@ def test_batches_add_up_across_restarts_and_workers(database: Database, database
         record(other)
         state = read(other)
     assert (state.answers, state.batches) == (4000, 2)
-    one = service.load_capitals(state.capitals, list_weights())[CANARIES]
+    one = load_capitals(state.capitals, list_weights())[CANARIES]
     assert one.batches == 2
     assert state.log_evidence == pytest.approx(math.log(0.5 * math.exp(one.compute_log()) + 0.5))
 
