@@ -30,6 +30,7 @@ TERMS = ModelSpec(
     "logistic-regression",
     (
         Interaction(("age", "colour", "smoker")),
+        Interaction((Spline("hours", 4), "smoker")),
         Polynomial("cost", 3),
         Spline("hours", 5),
         Fourier(("age", "colour"), 4, 1.0, 2),
@@ -41,6 +42,7 @@ CONJUGATE = [
     ModelSpec("logistic-regression", ("age", "hours", "colour"), "ill"),
     ModelSpec("linear-regression", ("age", "colour"), "hours"),
     ModelSpec("gaussian", ("age", "hours"), None),
+    TERMS,
 ]
 Problems = tuple[Any, Any]
 EVERY = pytest.mark.parametrize(
@@ -50,7 +52,10 @@ EVERY = pytest.mark.parametrize(
             pytest.param(make_problem(each, DECLARED)[:2], id=f"{each.family}-{each.noise_scale}")
             for each in (*SPECS, TERMS)
         ),
-        *(pytest.param(make_conjugate_problem(each, DECLARED), id=f"conjugate {each.family}") for each in CONJUGATE),
+        *(
+            pytest.param(make_conjugate_problem(each, DECLARED), id=f"conjugate {each.family}-{len(each.features)}")
+            for each in CONJUGATE
+        ),
     ],
 )
 MAKERS = ("concatenate", "column_stack", "einsum", "empty", "full", "hstack", "ones", "zeros")
