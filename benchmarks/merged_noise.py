@@ -1,7 +1,8 @@
 """Whether merged releases state their noise truly: ``make merged-noise``.
 
 Each table is dealt out to several datasets. A private release of each is made, and their posteriors are multiplied as
-``corevault.merge`` does. The error of the joint mean is compared with both statements of its noise.
+``corevault.merge`` does, and as ``corevault.combine`` does. The errors of the joint means are compared with statements
+of their noise.
 """
 
 import os
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from corevault import Gaussian
+from corevault.combination import bound_noises
 from scipy.special import expit
 
 from app.inference.core.model import Array64
@@ -27,6 +30,7 @@ from benchmarks.measures import fit_posterior
 from benchmarks.runs import Job, make_seeded_release
 from benchmarks.summaries import list_distinct, wrap_paragraph
 
+COLUMNS: Final = ("single", "independent", "dependent", "combined_independent", "combined_dependent")
 METHOD, SIZE, EPSILON, BLOCKS, SEEDS = "dp-psvi-surrogate", 20, 1.0, 5, 10
 PAGE: Final = """# Noise of merged releases
 
@@ -34,8 +38,8 @@ PAGE: Final = """# Noise of merged releases
 
 {circumstances}
 
-| table | single release | merged, independent | merged, any dependence |
-| --- | ---: | ---: | ---: |
+| table | single | merged, independent | merged, any dependence | combined, independent | combined, any dependence |
+| --- | ---: | ---: | ---: | ---: | ---: |
 {rows}
 """
 TEXT: Final = (
@@ -44,7 +48,9 @@ TEXT: Final = (
     "posterior. The figure is the mean square of the error in its stated standard deviations, by parameter, over "
     f"{SEEDS} seeds. A true statement has at most 1. Rows of `generated` follow the model, and rows of the other "
     "tables do not. There, bounds may cause an error that is common to all datasets. It does not average out, so the "
-    "sum of independent errors may state too little noise. Every run: [merged-noise.csv](merged-noise.csv)."
+    "sum of independent errors may state too little noise. *Merged*: `merge`, which multiplies posteriors. *Combined*: "
+    "`combine`, which gives noisy releases less weight. Its mean moves away from the full posterior's mean also where "
+    "weights differ, so its figure contains this difference. Every run: [merged-noise.csv](merged-noise.csv)."
 )
 
 
@@ -57,6 +63,8 @@ class Run:
     single: float
     independent: float
     dependent: float
+    combined_independent: float
+    combined_dependent: float
 
 
 def draw_tables() -> Iterator[tuple[str, float, Callable[[], Rows]]]:
@@ -85,7 +93,7 @@ def measure(whole: Case, parts: Sequence[Case], seed: int) -> Run:
     d = len(whole.exact.mean)
     prior = whole.problem.prior.precision(np.zeros(d))
     precision, information = prior.copy(), np.zeros(d)
-    moments, singles = list[Array64](), list[float]()
+    moments, singles, fits, noises = list[Array64](), list[float](), list[Gaussian](), list[Array64]()
     for number, part in enumerate(parts):
         release = make_seeded_release(Job(part, METHOD, SIZE, seed * len(parts) + number, epsilon=EPSILON))
         assert release.doubt is not None
@@ -95,13 +103,37 @@ def measure(whole: Case, parts: Sequence[Case], seed: int) -> Run:
         precision += own - prior
         information += own @ fit.mean
         moments.append(own @ release.doubt @ own)
+        noises.append(release.doubt)
+        fits.append(Gaussian(tuple(map(str, range(d))), fit.mean, np.asarray(np.linalg.inv(own), dtype=np.float64)))
         singles.append(_standardise(fit.mean - part.exact.mean, release.doubt))
     covariance = np.linalg.inv(precision)
     error = covariance @ information - whole.exact.mean
     sizes = np.sqrt([np.sum(covariance * moment) for moment in moments])
     sums = (sum(moments), sum(sizes.sum() / size * moment for size, moment in zip(sizes, moments, strict=True)))
     stated = [_standardise(error, covariance @ np.asarray(each) @ covariance) for each in sums]
-    return Run(whole.name, seed, float(np.mean(singles)), *stated)
+    combined = [_combine(whole, prior, fits, each) for each in (noises, bound_noises(fits, noises))]
+    return Run(whole.name, seed, float(np.mean(singles)), *stated, *combined)
+
+
+def _combine(whole: Case, prior: Array64, fits: Sequence[Gaussian], noises: Sequence[Array64]) -> float:
+    """Compare the error of the combined mean with the noise that is stated for it.
+
+    With precision J of the combined posterior, its mean is ``J^-1 sum_k L_k S_k^-1 (P_k mean_k - pull)``. Here ``L`` is
+    the likelihood's precision, and ``S = L + P noise P``. So noise adds ``J^-1 G J^-1`` to its covariance, where ``G``
+    is the sum of ``L S^-1 P noise P S^-1 L``.
+    """
+    assert whole.exact is not None
+    precision, noise, information = prior.copy(), np.zeros_like(prior), np.zeros(len(prior))
+    for fit, own_noise in zip(fits, noises, strict=True):
+        own = np.linalg.inv(fit.covariance)
+        likelihood = own - prior
+        moment = own @ own_noise @ own
+        gain = np.linalg.solve(likelihood + moment, likelihood).T
+        precision += gain @ likelihood
+        information += gain @ (own @ fit.mean)
+        noise += gain @ moment @ gain.T
+    covariance = np.linalg.inv(precision)
+    return _standardise(covariance @ information - whole.exact.mean, covariance @ noise @ covariance)
 
 
 def _standardise(error: Array64, covariance: Array64) -> float:
@@ -114,7 +146,7 @@ def render_page(runs: Sequence[Run], circumstances: dict[str, str]) -> str:
     rows = []
     for table in list_distinct(run.table for run in runs):
         mine = [run for run in runs if run.table == table]
-        means = [np.mean([getattr(run, name) for run in mine]) for name in ("single", "independent", "dependent")]
+        means = [np.mean([getattr(run, name) for run in mine]) for name in COLUMNS]
         rows.append(f"| {table} | {' | '.join(format_three_digits(float(mean)) for mean in means)} |")
     return PAGE.format(
         text=wrap_paragraph(TEXT), circumstances=wrap_paragraph(describe(circumstances)), rows="\n".join(rows)

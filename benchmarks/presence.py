@@ -1,7 +1,7 @@
 """Dependence of run time on the number of rows: ``make presence-bench``.
 
-Encodes a table and runs every kind of query of every family. No slot, a random half of the slots, or every slot of the
-table holds a row. The three tables take turns, so that other load slows all of them, and processor times are compared
+Encodes a table and runs every kind of query of every family, also with terms, and sums of statistics. No slot, a random
+half of the slots, or every slot of the table holds a row. The three tables take turns, so that other load slows all of them, and processor times are compared
 turn by turn. A ratio other than 1 is a side channel (W14).
 """
 
@@ -13,7 +13,7 @@ import argparse
 import csv
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,13 +22,16 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from app.inference.conjugate import make_conjugate_problem
 from app.inference.core.design import Design
+from app.inference.core.designs import Feature, Fourier, Interaction, Polynomial, Spline
 from app.inference.core.facts import Column, DeclaredFacts
-from app.inference.core.model import Array32, Model
+from app.inference.core.model import Array32, Model, RowModel
 from app.inference.core.plan import ModelSpec
 from app.inference.core.problems import make_problem
 from app.inference.core.query import Query
 from app.inference.core.row_source import PRESENT
+from app.inference.core.statistics import RowEncoder, compute_units
 from app.inference.private_zone.mechanisms import BadQuery
 from app.inference.private_zone.partition import gather
 from app.inference.private_zone.queries import (
@@ -42,7 +45,9 @@ from app.inference.private_zone.queries import (
     MomentSum,
     PotentialSum,
     ResidualHistogram,
+    StatisticSum,
     TailSum,
+    TopicSum,
 )
 
 SHARES: Final = {"empty": 0.0, "half": 0.5, "full": 1.0}
@@ -50,6 +55,14 @@ FEATURES: Final = 40
 ENCODED_SLOTS: Final = 524_288
 QUERY_SLOTS: Final = 65_536
 DRAWS: Final = 64
+DOCUMENTS, LENGTH, WORDS, TOPICS = 4_096, 32, 500, 10
+TERMS: Final[tuple[Feature, ...]] = (
+    "b",
+    Spline("x0", 6),
+    Polynomial("x1", 4),
+    Interaction((Spline("x2", 4), "c", "x3")),
+    Fourier(("x4", "x5"), 20, 1.0, 1),
+)
 TARGETS: Final = {
     "logistic-regression": Column("target", "binary"),
     "probit-regression": Column("target", "binary"),
@@ -176,30 +189,91 @@ def measure_figures(repeats: int) -> Iterator[Figure]:
         yield compare(family, "encode", encode, max(repeats // 3, 3))
         del large, encode
         yield from _measure_queries(family, target, repeats)
+    yield from measure_terms(repeats)
+    yield from measure_statistics(repeats)
+    yield from measure_topics(repeats)
+
+
+def measure_terms(repeats: int) -> Iterator[Figure]:
+    """The encoding of a design with terms of every kind, then each query on it."""
+    spec, facts = declare(TARGETS["logistic-regression"], QUERY_SLOTS)
+    spec = replace(spec, features=TERMS)
+    design = make_problem(spec, facts).design
+    tables = {name: Rows(facts.columns, QUERY_SLOTS, share).table for name, share in SHARES.items()}
+    yield compare("terms", "encode", {name: _encode(design, table) for name, table in tables.items()}, repeats)
+    yield from _measure_rows("terms", make_problem(spec, facts)[:2], facts, list_queries, repeats)
+
+
+def measure_statistics(repeats: int) -> Iterator[Figure]:
+    """The sums of statistics of variational inference."""
+    for family in ("logistic-regression", "linear-regression", "gaussian"):
+        spec, facts = declare(TARGETS.get(family), QUERY_SLOTS)
+        problem = make_conjugate_problem(replace(spec, family=family), facts)
+        yield from _measure_rows(f"vips, {family}", problem, facts, list_statistics, repeats)
+
+
+def list_statistics(model: Any, _: object) -> Iterator[Query]:
+    """The sum of moving statistics, and that of fixed ones, if the model has them."""
+    belief = 0.3 * np.random.default_rng(2).standard_normal(model.belief_shape)
+    for moving in (False, True):
+        if blocks := model.list_blocks(model.largest_radius, moving=moving):
+            yield StatisticSum(belief, compute_units(blocks, 1), model.largest_radius, moving)
+
+
+def measure_topics(repeats: int) -> Iterator[Figure]:
+    """The sum of words by topic. Documents are units of several rows."""
+    word = Column("word", "categorical", categories=tuple(map(str, range(WORDS))))
+    unit = {"kind": "column", "column": "document", "max_rows": LENGTH}
+    facts = DeclaredFacts((Column("document", "integer", 0, 1e6), word), DOCUMENTS, unit, "private", 1e-6)
+    spec = ModelSpec("latent-dirichlet-allocation", ("word",), None, topics=TOPICS)
+    model, design = make_conjugate_problem(spec, facts)
+    belief = np.random.default_rng(3).uniform(0.01, 1.0, (TOPICS, WORDS))
+    query = TopicSum(belief, float(LENGTH))
+    query.check(model, design)
+    sources = {name: Rows((word,), DOCUMENTS * LENGTH, share) for name, share in SHARES.items()}
+    reads = {name: _fold(model, design, source) for name, source in sources.items()}
+    rows_of = {name: read() for name, read in reads.items()}
+    asked = {name: _ask(query, model, *rows, each=LENGTH) for name, rows in rows_of.items()}
+    yield compare("topics", "read", reads, repeats)
+    yield compare("topics", query.kind, asked, repeats)
 
 
 def _measure_queries(family: str, target: Column | None, repeats: int) -> Iterator[Figure]:
     spec, facts = declare(target, QUERY_SLOTS)
-    model, design, _ = make_problem(spec, facts)
+    yield from _measure_rows(family, make_problem(spec, facts)[:2], facts, list_queries, repeats)
+
+
+def _measure_rows(
+    family: str,
+    problem: tuple[Any, Any],
+    facts: DeclaredFacts,
+    listing: Callable[[Any, Any], Iterator[Query]],
+    repeats: int,
+) -> Iterator[Figure]:
+    """Reading and folding of rows, and each listed query."""
+    model, design = problem
     sources = {name: Rows(facts.columns, QUERY_SLOTS, share) for name, share in SHARES.items()}
     fold = {name: _fold(model, design, source) for name, source in sources.items()}
     yield compare(family, "read", fold, repeats)
     rows_of = {name: read() for name, read in fold.items()}
-    for query in list_queries(model, design):
+    for query in listing(model, design):
         work = query.kind + (", pairs" if isinstance(query, PotentialSum) and query.antithetic else "")
+        work += ", moving" if isinstance(query, StatisticSum) and query.moving else ""
         yield compare(family, work, {name: _ask(query, model, *rows) for name, rows in rows_of.items()}, repeats)
 
 
-def _encode(design: Design, table: Mapping[str, NDArray[Any]]) -> Callable[[], object]:
+def _encode(design: RowEncoder, table: Mapping[str, NDArray[Any]]) -> Callable[[], object]:
     return lambda: design.encode(table)
 
 
-def _fold(model: Model, design: Design, source: Rows) -> Callable[[], tuple[Array32, NDArray[np.bool_]]]:
+def _fold(model: RowModel, design: RowEncoder, source: Rows) -> Callable[[], tuple[Array32, NDArray[np.bool_]]]:
     return lambda: gather(model, design, source, range(source.slots))
 
 
-def _ask(query: Query, model: Model, rows: Array32, present: NDArray[np.bool_]) -> Callable[[], object]:
-    return lambda: query.sum(model, rows, present, 1)
+def _ask(
+    query: Query, model: RowModel, rows: Array32, present: NDArray[np.bool_], *, each: int = 1
+) -> Callable[[], object]:
+    return lambda: query.sum(model, rows, present, each)
 
 
 def make_page(results: list[Figure]) -> Table:

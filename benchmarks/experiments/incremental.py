@@ -26,6 +26,9 @@ from support.divergence import compute_divergence
 ROUNDS, SEEDS, BATCH = 100, 3, 256
 SHOWN: Final = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90, 100)
 IN_TABLE: Final = (2, 5, 10, 20, 50, 100)
+SIZES: Final = (2, 5, 10, 20, 50)
+OF_ONE_SIZE: Final = ", a run for each M"
+"""Added to the label of a method whose runs end at M."""
 Variant = tuple[str, Mapping[str, Any], slice, str]
 """Method, parameters, points that move, and label."""
 GREEDY: Final[tuple[Variant, ...]] = (
@@ -34,6 +37,8 @@ GREEDY: Final[tuple[Variant, ...]] = (
     ("sparse-vi", {}, NONE, "SparseVI"),
 )
 OTHERS: Final = (("giga", {"weighting": "optimal"}, "GIGA, optimal"),)
+_ENDED: Final = frozenset(label for *_, label in OTHERS)
+"""Methods without rounds: each line is the end of a run."""
 _STYLES: Final = {
     "incremental PSVI": (6, "-"),
     "incremental PSVI, newest point": (1, "-"),
@@ -69,11 +74,19 @@ def measure(path: Path, *, quick: bool) -> None:
             for variant in GREEDY:
                 for batch in (0, BATCH):
                     lines += _follow(case, variant, batch, seed, 4 if quick else ROUNDS)
+            lines += _measure_sizes(case, seed, SIZES[:2] if quick else SIZES)
             for method, parameters, label in OTHERS:
                 for size in SHOWN[:3] if quick else SHOWN:
                     lines.append(_convert(execute(Job(case, method, size, seed, parameters, label=label))))
         print(f"{case.name}: {len(lines)} lines", flush=True)
         write_lines(path, lines, Line)
+
+
+def _measure_sizes(case: Case, seed: int, sizes: Sequence[int]) -> Iterator[Line]:
+    """Yield the end of a run for each size. The unit of weights, N/M, follows the size."""
+    for method, parameters, _, label in GREEDY:
+        for size in sizes:
+            yield _convert(execute(Job(case, method, size, seed, parameters, label=label + OF_ONE_SIZE)))
 
 
 def _follow(case: Case, variant: Variant, batch: int, seed: int, rounds: int) -> Iterator[Line]:
@@ -105,7 +118,7 @@ def _convert(record: Record) -> Line:
 
 
 def draw(path: Path, picture: Path) -> None:
-    """Draw medians and quartiles of the KL by rounds, and medians by points; one row of panels a table."""
+    """Draw medians and quartiles of the KL by rounds, and at the ends of runs for each M; one row of panels a table."""
     lines = read_lines(path, Line)
     names = list(dict.fromkeys(line.data for line in lines))
     with open_figure(picture, "Incremental construction", (10.5, 3.3 * len(names) + 0.7), (len(names), 2)) as (
@@ -113,8 +126,9 @@ def draw(path: Path, picture: Path) -> None:
         panels,
     ):
         for index, name in enumerate(names):
-            for axes, axis, text in zip(panels[2 * index :], ("round", "points"), ("round", "points M"), strict=False):
-                _draw_panel(axes, [line for line in lines if line.data == name], axis)
+            texts = ("round of a run with M = 100", "M of the run")
+            for axes, suffix, text in zip(panels[2 * index :], ("", OF_ONE_SIZE), texts, strict=False):
+                _draw_panel(axes, [line for line in lines if line.data == name], suffix)
                 axes.set(xscale="log", yscale="log", xlabel=text, ylabel="KL to the full posterior (nats)")
                 axes.set_title(name, loc="left", fontsize=10)
                 axes.grid(which="major", color="#e5e7eb", lw=0.6)
@@ -122,20 +136,20 @@ def draw(path: Path, picture: Path) -> None:
         figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
 
 
-def _draw_panel(axes: Any, lines: Sequence[Line], axis: str) -> None:
+def _draw_panel(axes: Any, lines: Sequence[Line], suffix: str) -> None:
     for label, (colour, dashes) in _STYLES.items():
+        own = label if label in _ENDED else label + suffix
         for batch in (0, BATCH):
-            runs = [line for line in lines if line.method == label and line.batch == batch]
-            at = sorted({getattr(line, axis) for line in runs})
-            values = [[line.kl for line in runs if getattr(line, axis) == place] for place in at]
+            runs = [line for line in lines if line.method == own and line.batch == batch]
+            at = sorted({line.round for line in runs})
+            values = [[line.kl for line in runs if line.round == place] for place in at]
             if not at:
                 continue
             name = label if not batch else f"{label}, B = {BATCH}"
             style = {"color": COLOURS[colour], "ls": "--" if batch else dashes, "lw": 1.4, "label": name}
             axes.plot(at, [np.median(each) for each in values], **style)
-            if axis == "round":
-                low, high = ([np.quantile(each, share) for each in values] for share in (0.25, 0.75))
-                axes.fill_between(at, low, high, color=COLOURS[colour], alpha=0.15, lw=0)
+            low, high = ([np.quantile(each, share) for each in values] for share in (0.25, 0.75))
+            axes.fill_between(at, low, high, color=COLOURS[colour], alpha=0.15, lw=0)
 
 
 def tabulate(path: Path) -> str:
@@ -159,9 +173,9 @@ STUDY: Final = Study(
     "Incremental construction",
     f"Tables as in the small logistic experiment, {ROUNDS} rounds of 100 steps each. *Newest point*: as in the paper, "
     "only the point that was added last moves. Otherwise all points move, which is the default. Dashed lines have "
-    f"gradients on B = {BATCH} rows. A round may add no point. Left: by rounds, with quartiles. Right: by points with "
-    "a weight. In these runs the unit of weights was N over the points so far. The methods take N/M now, because "
-    "models of unknown noise diverged.",
+    f"gradients on B = {BATCH} rows. A round may add no point. Left: by rounds of a run that ends at M = {ROUNDS}. The "
+    "unit of weights is N/M, so after few rounds the weights are too small together. Right: the ends of runs for each "
+    "M. Bands are quartiles.",
     measure,
     draw,
     tabulate,

@@ -14,5 +14,6 @@ def test_parts_share_all_rows_and_statements_are_compared() -> None:
     assert sum(part.facts.slots for part in parts) == whole.facts.slots == 3000
     run = measure(whole, parts, 0)
     assert 0 < run.dependent < run.independent < 100
-    text = render_page([run, Run("other", 0, 1.0, 2.0, 0.5)], {"commit": "abc"})
-    assert "| other | 1 | 2 | 0.5 |" in text
+    assert 0 < run.combined_dependent < run.combined_independent < 100
+    text = render_page([run, Run("other", 0, 1.0, 2.0, 0.5, 3.0, 0.25)], {"commit": "abc"})
+    assert "| other | 1 | 2 | 0.5 | 3 | 0.25 |" in text

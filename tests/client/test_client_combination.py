@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from corevault import Gaussian, GaussianMean, InvalidArgument, LogisticRegression, Pseudocoreset, Release, combine
 from corevault.belief import Belief, Block
-from corevault.combination import _multiply
+from corevault.combination import _multiply, bound_noises
 from corevault.prior import CoefficientPrior
 from numpy.typing import NDArray
 
@@ -68,6 +68,42 @@ def test_combined_intervals_cover_their_share() -> None:
     np.testing.assert_allclose(np.mean(inside, axis=0), 0.95, atol=0.015)
 
 
+def test_intervals_hold_for_errors_that_are_the_same() -> None:
+    """All releases have one error, as if bounds had cut all tables alike. Independence then states too little."""
+    rng = np.random.default_rng(7)
+    shared, likelihood, noise = CoefficientPrior(np.ones(2)), 5 * np.eye(2), 0.3 * np.eye(2)
+    covariance = np.asarray(np.linalg.inv(np.eye(2) + likelihood), dtype=np.float64)
+    squares = {True: list[float](), False: list[float]()}
+    for _ in range(2000):
+        theta, error = rng.standard_normal(2), np.linalg.cholesky(noise) @ rng.standard_normal(2)
+        fits = [
+            Gaussian(
+                ("a", "b"),
+                covariance @ (likelihood @ theta + np.linalg.cholesky(likelihood) @ rng.standard_normal(2)) + error,
+                covariance,
+            )
+            for _ in range(4)
+        ]
+        for independent, found in squares.items():
+            stated = [noise] * 4 if independent else bound_noises(fits, [noise] * 4)
+            joint = _multiply(shared, fits, stated)
+            found.append(float(np.square((joint.mean - theta) / joint.sd).mean()))
+    means = {name: float(np.mean(found)) for name, found in squares.items()}
+    assert means[False] < 1.1
+    assert means[True] > 1.6
+
+
+def test_dependence_widens_unequal_noises_by_their_sizes() -> None:
+    """The bound is reached: one direction, and errors that are proportional."""
+    fits = [Gaussian(("a",), np.zeros(1), np.eye(1)) for _ in range(2)]
+    noises = [np.array([[4.0]]), np.array([[1.0]])]
+    found = bound_noises(fits, noises)
+    assert found[0][0, 0] == pytest.approx(4.0 * 1.5)
+    assert found[1][0, 0] == pytest.approx(1.0 * 3.0)
+    assert sum(float(each[0, 0]) for each in found) == pytest.approx((2.0 + 1.0) ** 2)
+    assert bound_noises(fits, [np.zeros((1, 1))] * 2) == [0.0, 0.0]
+
+
 def test_releases_of_one_table_are_averaged_by_their_noise() -> None:
     core = make_core(MEAN)
     names = core.laplace().names
@@ -79,7 +115,7 @@ def test_releases_of_one_table_are_averaged_by_their_noise() -> None:
         return Pseudocoreset(core.release, u, None, core.weight, Belief((Block("noise", "normal", arrays),)))
 
     first, second = noisy(1.0, 0.0), noisy(3.0, 0.4)
-    found = combine([first, second], same_people=True)
+    found = combine([first, second], same_people=True, independent=True)
     expected = 0.75 * first.posterior().mean + 0.25 * second.posterior().mean
     np.testing.assert_allclose(found.mean, expected, atol=1e-6)
     np.testing.assert_allclose(found.covariance, first.posterior(noise=False).covariance + 0.75 * np.eye(2), rtol=1e-6)

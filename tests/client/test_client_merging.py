@@ -80,7 +80,7 @@ def test_fewer_points_have_nearly_the_same_posterior(model: ModelRequest) -> Non
 
 def test_a_normal_model_agrees_with_the_combination() -> None:
     parts = _split(make_core(MEAN), 0.0)
-    found, expected = merge(parts, size=9, independent=True).posterior(), combine(parts)
+    found, expected = merge(parts, size=9, independent=True).posterior(), combine(parts, independent=True)
     np.testing.assert_allclose(found.mean, expected.mean, atol=1e-6)
     np.testing.assert_allclose(found.covariance, expected.covariance, rtol=1e-5)
 

@@ -20,7 +20,8 @@ def register(bench: Bench, dataset_id: str, place: int, used: Mapping[str, int],
 
 
 def open_block(bench: Bench, dataset_id: str, **changes: Any) -> None:
-    bench.open_account(dataset_id, **({"population": dataset_id, "unit": UNIT, "slots": 40} | changes))
+    fields: dict[str, Any] = {"population": dataset_id, "unit": UNIT, "slots": 40, **changes}
+    bench.open_account(dataset_id, **fields)
 
 
 def is_frozen(bench: Bench, dataset_id: str) -> bool:

@@ -18,12 +18,16 @@ Array = NDArray[np.float64]
 _RIDGE = 1e-9  # relative to the posterior's covariance, for noise that is zero or singular
 
 
-def combine(releases: Iterable[Pseudocoreset], *, same_people: bool = False) -> Gaussian:
+def combine(releases: Iterable[Pseudocoreset], *, same_people: bool = False, independent: bool = False) -> Gaussian:
     """One posterior from several releases of the same model, with the prior counted once.
 
     By default the releases must be about **different people**, so that their likelihoods are independent. The result is
     the product of the likelihoods and one prior, all in normal approximation. The noise of a release makes its
-    likelihood wider, so a noisy release has little weight. The errors of different releases are taken as independent.
+    likelihood wider, so a noisy release has little weight.
+
+    The stated width holds however the errors of releases depend on each other, as in ``merge``: bounds may cut the rows
+    of all tables in the same direction. With ``independent`` the errors are taken as independent. The posterior is then
+    narrower, and too narrow if the rows do not follow the model.
 
     With ``same_people`` the releases are of one table. They have one likelihood, and only their noise differs. The
     result is their mean, weighted by the inverse covariance of the noise.
@@ -38,8 +42,23 @@ def combine(releases: Iterable[Pseudocoreset], *, same_people: bool = False) -> 
     cores = _check(releases, same_people=same_people)
     fits = [core.posterior(noise=False) for core in cores]
     noises = [_noise_of(core, len(fit.mean)) for core, fit in zip(cores, fits, strict=True)]
+    if not independent:
+        noises = bound_noises(fits, noises)
     found = _average(fits, noises) if same_people else _multiply(make_prior(cores[0].release), fits, noises)
     return found.with_outcome(outcome_of(cores[0].release))
+
+
+def bound_noises(fits: Sequence[Gaussian], noises: Sequence[Array]) -> list[Array]:
+    """Widen noises so that their sum by independence bounds the sum of dependent errors.
+
+    Errors with sizes ``s`` have ``Var(sum) <= sum_k (sum_j s_j / s_k) Var_k``, by Cauchy's inequality. The sizes are
+    standard deviations in units of the joint posterior, as in ``merge``.
+    """
+    precisions = [_invert(fit.covariance) for fit in fits]
+    joint = _invert(sum(precisions, np.zeros_like(precisions[0])))
+    moments = [own @ noise @ own for own, noise in zip(precisions, noises, strict=True)]
+    sizes = np.sqrt([max(float(np.sum(joint * moment)), 0.0) for moment in moments])
+    return [noise * (sizes.sum() / size) if size > 0 else noise for size, noise in zip(sizes, noises, strict=True)]
 
 
 def _multiply(shared: CoefficientPrior, fits: Sequence[Gaussian], noises: Sequence[Array]) -> Gaussian:

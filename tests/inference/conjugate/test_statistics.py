@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.inference.conjugate import make_conjugate_problem
+from app.inference.core.designs import Fourier, Interaction, Polynomial, Spline
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array32, Array64
 from app.inference.core.plan import ModelSpec
@@ -45,6 +46,14 @@ SPECS = {
     "linear": ModelSpec("linear-regression", ("age", "colour"), "cost"),
     "linear, known noise": ModelSpec("linear-regression", ("age", "colour"), "cost", noise_scale=40.0),
     "gaussian": ModelSpec("gaussian", ("age", "hours", "cost"), None),
+    "logistic, terms": ModelSpec(
+        "logistic-regression", (Spline("hours", 5), Interaction((Spline("age", 4), "colour")), "cost"), "ill"
+    ),
+    "linear, terms": ModelSpec(
+        "linear-regression",
+        (Polynomial("age", 3), Interaction(("hours", "colour")), Fourier(("hours",), 4, 1.0, 2)),
+        "cost",
+    ),
 }
 EVERY = pytest.mark.parametrize("name", SPECS)
 HOSTILE = (np.nan, np.inf, -np.inf, 3e38, -3e38, 1e30, 1e-45, 0.0)

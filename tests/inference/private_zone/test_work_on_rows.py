@@ -31,6 +31,7 @@ TERMS = ModelSpec(
     "logistic-regression",
     (
         Interaction(("age", "colour", "smoker")),
+        Interaction((Spline("hours", 4), "smoker")),
         Polynomial("cost", 3),
         Spline("hours", 5),
         Fourier(("age", "colour"), 4, 1.0, 2),
@@ -42,6 +43,7 @@ CONJUGATE = [
     ModelSpec("logistic-regression", ("age", "hours", "colour"), "ill"),
     ModelSpec("linear-regression", ("age", "colour"), "hours"),
     ModelSpec("gaussian", ("age", "hours"), None),
+    TERMS,
 ]
 GROUPED = [
     make_grouped_problem(ModelSpec("logistic-regression", ("age", "hours"), "ill"), names, DECLARED)
@@ -56,7 +58,10 @@ EVERY = pytest.mark.parametrize(
             pytest.param(make_problem(each, DECLARED)[:2], id=f"{each.family}-{each.noise_scale}")
             for each in (*SPECS, TERMS)
         ),
-        *(pytest.param(make_conjugate_problem(each, DECLARED), id=f"conjugate {each.family}") for each in CONJUGATE),
+        *(
+            pytest.param(make_conjugate_problem(each, DECLARED), id=f"conjugate {each.family}-{len(each.features)}")
+            for each in CONJUGATE
+        ),
         *(pytest.param(each, id=f"{each.model.groups} groups") for each in GROUPED),
     ],
 )
