@@ -8,6 +8,7 @@ from scipy.special import ndtr
 
 from app.inference.core.plan import MechanismPlan
 from app.privacy.audit.shadow import compute_area
+from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
 from benchmarks import membership
 from benchmarks.membership import (
     ATTACKERS,
@@ -25,7 +26,7 @@ from benchmarks.membership import (
 RESULT = Result("vips", 2.0, "own laws", 2, 200, 0.6, 0.7, 0.8, 0.1, 0.05, 0.2, 0.01, 0.0, 0.02)
 
 
-def _draw_features(seed: int, runs: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _draw_features(seed: int, runs: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw features of 20 candidates; those that are in have a mean of one standard deviation."""
     rng = np.random.default_rng(seed)
     coins = rng.integers(0, 2, (runs, 20)).astype(np.float64)
@@ -69,9 +70,7 @@ def test_sampled_plans_have_a_curve_too() -> None:
     assert 0.01 < bound_curve(sampled, 0.01) < bound_curve(plan, 0.01)
 
 
-def _sample(event: object) -> object:
-    from app.privacy.events import GaussianEvent, PoissonSampledEvent  # noqa: PLC0415
-
+def _sample(event: AtomicEvent) -> AtomicEvent:
     assert isinstance(event, GaussianEvent)
     return PoissonSampledEvent(0.1, event)
 

@@ -57,7 +57,7 @@ ACCOUNTS: Final = (
         "W9",
         "app/ledger/entries/meter.py",
         (("return tuple(map(add, self.spent, self.reserved))", "return self.reserved"),),
-        "tests/ledger/test_ledger_filters.py::test_a_meter_admits_exactly_what_the_filter_admits",
+        "tests/ledger/test_ledger_limits.py::test_a_lower_limit_only_stops_spending",
     ),
     Mutant(
         "reserved charges do not count",
