@@ -1,8 +1,8 @@
 """Membership inference on releases, compared with the guarantee: ``make membership``.
 
 A simulated table has rows that are always there, and candidates that are in or out by fair coins. Shadow runs of the
-whole plan train two attackers. One has a model for all candidates, a logistic regression on what a release states about
-a row. The other has two normal laws for each candidate. Fresh runs test them. Each method is attacked at each epsilon,
+whole plan train two attackers. One has a model for all candidates, a logistic regression on features of a release and a
+row. The other has two normal laws for each candidate. Fresh runs test them. Each method is attacked at each epsilon,
 and the rates are compared with the trade-off function that the plan's events allow.
 
 Sources: Shokri et al., *Membership inference attacks against machine learning models*, 2017; Carlini et al.,
@@ -149,7 +149,7 @@ def release_once(plan: MechanismPlan, coins: Array64) -> Pseudocoreset:
 
 
 def describe_candidates(release: Pseudocoreset) -> Array64:
-    """Compute what a release states about each candidate ``(m, k)``."""
+    """Compute features ``(m, k)`` of a release and each candidate."""
     facts, rows = make_facts(), make_rows()
     problem = make_problem(_SPEC, facts)
     table = Table(rows | {"_present": np.ones(facts.slots, dtype=np.uint8)})
@@ -195,7 +195,7 @@ def score_by_one_model(shadows: Array64, coins: Array64, fresh: Array64) -> Arra
 
 
 def score_by_own_laws(shadows: Array64, coins: Array64, fresh: Array64) -> Array64:
-    """Fit two normal laws to the shadow runs of each candidate, and score ``fresh`` runs by their ratio."""
+    """Score ``fresh`` runs by the ratio of two normal laws for each candidate."""
     return np.stack(
         [
             NormalRatio.fit(shadows[:, place], coins[:, place]).score(fresh[:, place])
@@ -216,7 +216,7 @@ def bound_curve(plan: MechanismPlan, false_positives: float) -> float:
 
 
 def bound_area(plan: MechanismPlan) -> float:
-    """Bound the area under the curve that the plan's events allow, by the trapezoid rule from above."""
+    """Bound the area under the curve that the plan's events allow, from above."""
     if all(query.event.sampling_rate == 1 for query in plan.queries):
         return float(ndtr(compute_separation(plan.events) / math.sqrt(2)))
     curve, grid = ComposedTradeOff(plan.events), np.linspace(0, 1, 101)
@@ -225,7 +225,7 @@ def bound_area(plan: MechanismPlan) -> float:
 
 
 def count_power(scores: Array64, coins: Array64, false_positives: float) -> tuple[float, float]:
-    """Compute the rate of true positives at a rate of false positives, and a lower bound on it.
+    """Compute the true positives at a rate of false positives, and a lower bound.
 
     The threshold is the quantile of the scores of candidates that are out.
     """
@@ -282,7 +282,7 @@ PAGE: Final = """# Membership inference on releases
 ![Area under the curve over epsilon](membership.png)
 """
 TEXT: Final = (
-    "Written by `make membership`: what an attacker achieves who sees one release and wants to decide whether a "
+    "Written by `make membership`: the success of an attacker who sees one release and wants to decide whether a "
     f"row was in the table. The table has {FIXED} rows that are always there, and {CANDIDATES} candidates that are "
     f"in or out by fair coins. {FAR} candidates are *far*: at the declared bounds, half of them with the target "
     f"that the others do not have. The model is a logistic regression, with {SIZE} points and δ = {DELTA:g}. "

@@ -1,8 +1,8 @@
-"""Prices of sampled Gaussian mechanisms from their definition, in many digits and without the accounting library.
+"""Prices of sampled Gaussian mechanisms from their definition, in many digits.
 
-Orders that are integers use the binomial expansion in interval arithmetic, which encloses the true divergence. Other
-orders use quadrature of the definition with 25 digits. Source: Mironov, Talwar & Zhang, *Renyi differential privacy of
-the sampled Gaussian mechanism*, 2019, Section 3.3.
+The accounting library is not used. Orders that are integers use the binomial expansion in interval arithmetic, which
+encloses the true divergence. Other orders use quadrature of the definition with 25 digits. Source: Mironov, Talwar &
+Zhang, *Renyi differential privacy of the sampled Gaussian mechanism*, 2019, Section 3.3.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def enclose_divergence(rate: float, noise: float, order: int) -> tuple[mpmath.mp
 
 @lru_cache(maxsize=100_000)
 def integrate_divergence(rate: float, noise: float, order: float) -> mpmath.mpf:
-    """Integrate the Renyi divergence in nats, of the mixture from the normal law without the canary."""
+    """Integrate the Renyi divergence of the mixture from the normal law, in nats."""
     with mpmath.workdps(_QUADRATURE_DIGITS):
         sampled, sigma, alpha = mpmath.mpf(rate), mpmath.mpf(noise), mpmath.mpf(order)
 

@@ -1,8 +1,8 @@
 """Compares accountants at 216 points: ``make accountants``.
 
 The ledger's price, a privacy loss distribution, closed forms and a derivation from the definition are computed in this
-process. TensorFlow Privacy and the statistics of JAX Privacy run in environments of their own, which are installed
-first. ``--page`` writes the page from the stored prices. The exit status is 1 if another accountant refutes the ledger.
+process. TensorFlow Privacy and the statistics of JAX Privacy run in isolated environments, which are installed first.
+``--page`` writes the page from the stored prices. The exit status is 1 if another accountant refutes the ledger.
 """
 
 import argparse
@@ -52,7 +52,10 @@ def compare(points: Sequence[Point], processes: int) -> tuple[list[dict[str, Any
 
 
 def collect_opinions() -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Compute the audit's statistics here and by JAX Privacy, one record for each case and statistic."""
+    """Compute the audit's statistics here and by JAX Privacy.
+
+    There is one record for each case and statistic.
+    """
     cases = make_cases()
     theirs = ask("jax-privacy", "jax_privacy_audit", {"cases": cases})
     records = [

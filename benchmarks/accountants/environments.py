@@ -22,7 +22,7 @@ def read_requirements(name: str) -> list[str]:
 
 
 def ask(name: str, script: str, request: dict[str, Any], folder: Path = FOLDER) -> dict[str, Any]:
-    """Install the environment ``name`` if it does not exist yet, and answer one request by ``script``.
+    """Answer one request by ``script`` in the environment ``name``, which is installed first.
 
     Raises:
         PeerFailed: the environment cannot be installed, or the script failed.

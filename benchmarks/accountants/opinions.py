@@ -39,7 +39,10 @@ def make_cases() -> list[dict[str, Any]]:
 
 
 def compute_power(scores: Array64, present: Array64, false_positives: float) -> float:
-    """Compute the rate of true positives at a rate of false positives, between two thresholds if necessary."""
+    """Compute the true positives at a rate of false positives.
+
+    Between two thresholds it is interpolated.
+    """
     order = np.argsort(-scores, kind="stable")
     ordered, is_in = scores[order], present[order]
     last = np.append(ordered[1:] != ordered[:-1], True)

@@ -84,8 +84,8 @@ INTRODUCTION: Final = f"""# Accountants
 
 Written by `make accountants`. {{points}} points of sampling rate, noise, number of events and δ are priced by several
 accountants. The ledger may never charge less than another accountant proves. It may charge more, because Rényi prices
-are not tight. TensorFlow Privacy and JAX Privacy run in environments of their own ({{versions}}), and get and give
-JSON. TensorFlow Privacy's accounting is imported without TensorFlow, as its own scripts do.
+are not tight. TensorFlow Privacy and JAX Privacy run in isolated environments ({{versions}}), and get and give JSON.
+TensorFlow Privacy's accounting is imported without TensorFlow, as its scripts do.
 
 The derivation from the definition shares no code with the ledger or its library. A price by other means may exceed the
 ledger's by {SLACK:g} nats. By quadrature, at orders that are no integers, it may exceed it by a share of

@@ -1,4 +1,4 @@
-"""Points at which accountants are compared, and the prices that are computed in this process."""
+"""Points at which accountants are compared, and prices of this process."""
 
 import math
 from collections.abc import Iterator

@@ -27,7 +27,7 @@ RESULT = Result("vips", 2.0, "own laws", 2, 200, 0.6, 0.7, 0.8, 0.1, 0.05, 0.2, 
 
 
 def _draw_features(seed: int, runs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw features of 20 candidates; those that are in have a mean of one standard deviation."""
+    """Draw features of 20 candidates; members have a mean of one standard deviation."""
     rng = np.random.default_rng(seed)
     coins = rng.integers(0, 2, (runs, 20)).astype(np.float64)
     return rng.standard_normal((runs, 20, 2)) + coins[:, :, None] * np.array([1.0, 0.0]), coins

@@ -64,7 +64,7 @@ ACCOUNTS: Final = (
         "W9",
         "app/ledger/entries/meter.py",
         (("return tuple(map(add, self.spent, self.reserved))", "return self.spent"),),
-        "tests/ledger/test_ledger_limits.py::test_a_limit_never_falls_below_what_is_spent_and_reserved",
+        "tests/ledger/test_ledger_allocations.py::test_a_spent_allocation_stops_only_its_caller",
     ),
     Mutant(
         "an opened job gives its charge back",

@@ -1,6 +1,6 @@
 """The worker's side: one JSON document on standard input, one on standard output.
 
-Runs in an environment of its own, without Corevault.
+Runs in an isolated environment, without Corevault.
 """
 
 import json

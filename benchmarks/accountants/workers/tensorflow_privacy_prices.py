@@ -1,6 +1,6 @@
 """Prices of TensorFlow Privacy: runs in its environment, without Corevault.
 
-The package loads TensorFlow unless ``sys.skip_tf_privacy_import`` is set, which its own scripts use. Its accounting
+The package loads TensorFlow unless ``sys.skip_tf_privacy_import`` is set, which its scripts use. Its accounting
 does not need TensorFlow.
 """
 
