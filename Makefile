@@ -208,6 +208,12 @@ audit: $(INSTALLED) ## Attacks on the privacy mechanism with many answers, into 
 audit-quick: $(INSTALLED) ## The same attacks with few answers; fails if one exceeds the guarantee
 	$(BIN)/corevaultd audit
 
+accountants: $(INSTALLED) ## The ledger's prices and those of other accountants, in environments below .accountants, into docs/benchmarks
+	$(BIN)/python -m benchmarks.accountants
+
+membership: $(INSTALLED) ## Membership inference on releases, compared with the guarantee, into docs/benchmarks: twenty minutes
+	$(BIN)/python -m benchmarks.membership
+
 mutants: $(INSTALLED) ## Small breaks of the promises, in a copy of the tree, and the tests and audits that catch them (ONLY='words')
 	$(BIN)/python -m tools.mutants $(if $(ONLY),--only '$(ONLY)')
 

@@ -138,6 +138,7 @@ def test_w3_size_follows_from_schema_and_slots_alone(store: LocalStore) -> None:
 
 
 def test_no_statistic_is_in_the_footer(store: LocalStore) -> None:
+    """W3: statistics would show the least and largest value."""
     data = write_table(store, random_rows(SLOTS))
     metadata = pq.ParquetFile(io.BytesIO(data), decryption_properties=KEYS.decryption()).metadata
     assert metadata.num_row_groups == 4
@@ -174,6 +175,7 @@ def read_all(data: bytes, keys: TableKeys = KEYS, **options: Any) -> Values:
     ids=["key", "dataset", "version"],
 )
 def test_table_does_not_open_for_another_key_dataset_or_version(store: LocalStore, keys: TableKeys) -> None:
+    """W1: a table is bound to its content."""
     with pytest.raises(VaultError) as refusal:
         open_table(write_table(store, random_rows(10)), keys)
     assert str(refusal.value) == VaultError.default

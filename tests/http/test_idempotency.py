@@ -48,6 +48,7 @@ def test_the_same_value_in_other_spelling_is_the_same_body(drawings: httpx.Clien
 
 
 def test_another_body_under_the_key_is_a_conflict(drawings: httpx.Client, owner: rows.Key) -> None:
+    """W8: a repetition has the effect of the first request alone."""
     _draw(drawings, owner)
     answer = _draw(drawings, owner, name="b")
     assert (answer.status_code, answer.json()["code"]) == (409, "idempotency_conflict")

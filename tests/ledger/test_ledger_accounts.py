@@ -28,6 +28,7 @@ def test_an_invalid_epsilon_is_refused(bench: Bench, epsilon: float) -> None:
 
 @pytest.mark.parametrize("delta", [0.0, 9e-201, -1e-6, math.nan, 1.0, 1.01e-4])
 def test_a_delta_out_of_range_is_refused(bench: Bench, delta: float) -> None:
+    """W9: delta is at most a tenth of a slot."""
     with pytest.raises(InvalidRequest) as refusal:
         bench.open_account("ds_x", population="others", delta=delta)
     assert [fault.pointer for fault in refusal.value.faults] == ["/budget/delta"]
@@ -55,6 +56,7 @@ def test_datasets_over_the_same_people_spend_one_account(bench: Bench) -> None:
 
 
 def test_a_cap_binds_its_own_dataset_only(bench: Bench) -> None:
+    """W9: the cap of a dataset is charged."""
     bench.open_account("ds_b", epsilon=0.5)
     bench.run("job_1", costing(0.45), "ds_b")
     with pytest.raises(BudgetExceeded) as refusal:

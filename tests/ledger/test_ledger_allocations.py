@@ -26,6 +26,7 @@ def shared(bench: Bench) -> Bench:
 
 
 def test_a_spent_allocation_stops_only_its_caller(shared: Bench) -> None:
+    """W9: the allocation of a caller is charged."""
     reserve(shared, "job_1", costing(0.45), "key_1")
     before = shared.budget()
     with pytest.raises(BudgetExceeded) as refusal:

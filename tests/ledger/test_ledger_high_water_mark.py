@@ -126,7 +126,7 @@ def test_an_account_frozen_for_its_mark_stays_frozen_after_a_restore(
 def test_another_history_of_the_same_length_is_detected(
     running: Bench, backup: Restore, database_url: str, mark_url: str
 ) -> None:
-    """The same number of checkpoints, by cheaper jobs; only the hash differs."""
+    """W11: the same number of checkpoints, by cheaper jobs; only the hash differs."""
     running.run("job_2", costing(1.0))
     spent = running.budget().spent
     backup()

@@ -16,6 +16,7 @@ def guarantee(bench: Bench, dataset_id: str = "ds_a") -> Guarantee:
 
 
 def test_a_lower_limit_only_stops_spending(bench: Bench) -> None:
+    """W9: the limit of the whole account binds."""
     bench.run("job_1", costing(0.5))
     bench.change_limit(0.6)
     assert bench.budget().limit.epsilon == 0.6
@@ -26,6 +27,7 @@ def test_a_lower_limit_only_stops_spending(bench: Bench) -> None:
 
 
 def test_a_limit_never_falls_below_what_is_spent_and_reserved(bench: Bench) -> None:
+    """W9: spent and reserved charges count."""
     bench.run("job_1", costing(0.4))
     bench.reserve("job_2", costing(0.4))
     budget = bench.budget()
@@ -63,7 +65,7 @@ def test_a_higher_limit_opens_a_tranche(bench: Bench) -> None:
 
 
 def test_a_job_goes_to_the_first_tranche_that_has_room(bench: Bench) -> None:
-    """Two tranches of (1, d) admit two jobs of almost 1, one in each."""
+    """W9: two tranches of (1, d) admit two jobs of almost 1, one in each."""
     bench.change_limit(1.0)
     bench.open_account("ds_x", population="others", epsilon=1.0)
     bench.change_limit(2.0, DELTA, "ds_x")

@@ -110,6 +110,8 @@ def altered(value: Any) -> Any:
 @pytest.mark.parametrize("newest", [False, True], ids=["oldest", "newest"])
 @pytest.mark.parametrize(("name", "column"), COLUMNS, ids=[".".join(pair) for pair in COLUMNS])
 def test_an_edit_of_any_column_is_detected(bench: Bench, victim: str, name: str, column: str, newest: bool) -> None:
+    """W11: each column is covered by a hash."""
+
     def change(row: Any) -> dict[str, Any]:
         value = getattr(row, column)
         return {column: "job_x" if column == "job_id" and value is None else altered(value)}
@@ -130,6 +132,8 @@ def test_an_edit_of_any_column_is_detected(bench: Bench, victim: str, name: str,
     ],
 )
 def test_a_cached_amount_is_not_trusted(bench: Bench, victim: str, where: str, path: str) -> None:
+    """W11: amounts are recomputed from entries."""
+
     def change(row: Any) -> dict[str, Any]:
         kept = getattr(row, where)
         balance = kept["balance"] if where == "snapshot" else kept
@@ -158,7 +162,7 @@ def test_a_balance_that_cannot_be_read_is_refused_and_frozen(bench: Bench, victi
 
 
 def test_a_mismatch_freezes_for_good(bench: Bench, victim: str) -> None:
-    """The freeze survives a rollback of the transaction, and a repair by the attacker."""
+    """W11: the freeze survives a rollback of the transaction, and a repair by the attacker."""
     edit(bench, "ledger_accounts", victim, lambda row: {"balance": {**row.balance, "settled": 0}}, newest=True)
     with pytest.raises(StateConflict):
         bench.reserve("job_3", costing(0.1))
@@ -251,7 +255,7 @@ def test_an_entry_after_the_head_is_detected(bench: Bench, victim: str) -> None:
 
 
 def test_a_snapshot_cannot_be_forged_without_the_key(bench: Bench, victim: str) -> None:
-    """A balance without charges in both columns, at the true head; only the signature fails."""
+    """W11: A balance without charges in both columns, at the true head; only the signature fails."""
 
     def refund(row: Any) -> dict[str, Any]:
         def empty(pot: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ def state(bench: Bench, job_id: str) -> str:
 
 
 def test_a_job_goes_from_reserved_to_settled(bench: Bench) -> None:
+    """W9: an opened charge is spent."""
     charge = costing(0.5)
     bench.reserve("job_1", charge)
     reserved = bench.budget()

@@ -169,6 +169,7 @@ def test_amounts_of_another_length_are_refused(length: int) -> None:
 
 @pytest.mark.parametrize("stranger", [NonPrivateEvent(), object()])
 def test_an_event_without_a_price_is_refused(stranger: Any) -> None:
+    """W9: no event is priced at zero."""
     with pytest.raises(UnknownEvent):
         compute_cost((GaussianEvent(1.0), stranger), DELTA)
 
@@ -219,5 +220,6 @@ def test_the_cache_of_prices_is_bounded() -> None:
 
 @given(st.floats(0, 1e12), st.integers(1, 10**6))
 def test_a_charge_is_the_divergence_plus_its_error_rounded_up(divergence: float, count: int) -> None:
+    """W9: the charge covers the errors of the library."""
     each = Fraction(divergence) * (1 + Fraction(1, 10**12)) + Fraction(1, 10**14)
     assert accounting._compute_charge(divergence, count) == min(math.ceil(each * count * 2**UNIT_BITS), INFINITE)

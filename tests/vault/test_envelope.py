@@ -33,6 +33,7 @@ def test_chunk_opens_in_its_place(plaintext: bytes, index: int, last: bool) -> N
     ids=["key", "upload", "index", "last"],
 )
 def test_chunk_opens_only_with_its_key_and_in_its_place(key: bytes, upload: str, index: int, last: bool) -> None:
+    """W1: a sealed chunk has one place."""
     sealed = seal_chunk(KEY, "up", 3, b"row", last=False)
     with pytest.raises(VaultError):
         open_chunk(key, upload, index, sealed, last=last)
@@ -67,6 +68,7 @@ def test_wrapped_key_opens_only_with_its_key_and_context() -> None:
 
 
 def test_box_contains_the_context_of_its_purpose(sealing_key: bytes, opening_secret: bytes) -> None:
+    """W1: a key opens for its purpose alone."""
     box = envelope.seal_new_dataset_key("ds_1", sealing_key)
     assert len(box) == envelope.BOX_BYTES
     content = SealedBox(PrivateKey(opening_secret)).decrypt(box)

@@ -1,8 +1,8 @@
 """Runs mutants in a copy of the tree: ``python -m tools.mutants``.
 
-For each mutant it prints the catcher. The exit status is 1 if a mutant survives or a catcher fails on the unchanged
-tree. It is also 1 if a catcher's message does not name the promise. ``--only WORDS`` runs the mutants whose
-promise, name and file contain the words.
+For each mutant it prints the catcher, and at the end the share that was caught and the names of the others. The exit
+status is 1 if a mutant survives or a catcher fails on the unchanged tree. It is also 1 if a catcher's message does not
+name the promise. ``--only WORDS`` runs the mutants whose promise, name and file contain the words.
 """
 
 import argparse
@@ -93,9 +93,13 @@ def judge(tree: Path, mutant: Mutant) -> str:
     return "caught" if names_promise(mutant, output) else f"UNNAMED: the message does not name {mutant.promise}"
 
 
-def run(mutants: Sequence[Mutant], tree: Path, *, baseline: bool) -> int:
-    """Run the catchers on the unchanged copy, then all mutants; return the number of faults."""
-    faults = 0
+def run(mutants: Sequence[Mutant], tree: Path, *, baseline: bool) -> tuple[int, list[str]]:
+    """Run the catchers on the unchanged copy, then all mutants.
+
+    Returns:
+        The number of faults, and the names of mutants that were not caught.
+    """
+    faults, missed = 0, []
     for catcher in dict.fromkeys(mutant.catcher for mutant in mutants if baseline):
         status, output = run_catcher(tree, catcher)
         if status != 0:
@@ -105,11 +109,11 @@ def run(mutants: Sequence[Mutant], tree: Path, *, baseline: bool) -> int:
     for mutant in mutants:
         begin = time.monotonic()
         verdict = judge(tree, mutant)
-        faults += verdict != "caught"
+        missed += [] if verdict == "caught" else [mutant.name]
         seconds = time.monotonic() - begin
         sys.stdout.write(f"{mutant.promise:4}{mutant.name} -> {mutant.catcher}: {verdict} ({seconds:.0f} s)\n")
         sys.stdout.flush()
-    return faults
+    return faults + len(missed), missed
 
 
 def choose(words: Sequence[str]) -> list[Mutant]:
@@ -128,10 +132,13 @@ def main() -> int:
     chosen = choose(options.only or [""])
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy_tree(Path(folder))
-        faults = run(chosen, Path(folder), baseline=not options.no_baseline)
+        faults, missed = run(chosen, Path(folder), baseline=not options.no_baseline)
     for name, reason in EQUIVALENT.items():
         sys.stdout.write(f"equivalent: {name} ({reason})\n")
-    sys.stdout.write(f"{len(chosen)} mutants, {faults} faults\n")
+    for name in missed:
+        sys.stdout.write(f"not caught: {name}\n")
+    rate = 100 * (1 - len(missed) / len(chosen)) if chosen else 0.0
+    sys.stdout.write(f"{len(chosen)} mutants, {rate:.1f} % caught, {len(missed)} not caught, {faults} faults\n")
     return int(faults > 0)
 
 

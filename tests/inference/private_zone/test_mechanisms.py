@@ -48,6 +48,13 @@ def test_no_contribution_exceeds_the_grid_ball(rows: list[list[float]], clip: fl
         assert sum(k * k for k in exact) <= GRID**2
 
 
+def test_w5_a_row_that_is_not_finite_contributes_zero() -> None:
+    """W5: a comparison with a missing number must not keep the row."""
+    values = np.array([[np.nan, 1.0], [np.inf, 0.0]], dtype=np.float32)
+    found = clip_to_grid(values, np.ones(2, dtype=bool), 1.0)
+    assert not np.nan_to_num(found, nan=1.0).any(), "W5: a row that is not finite escapes clipping"
+
+
 @given(length=st.integers(2, 1000), seed=st.integers(0, 2**32), scale=st.floats(-3, 6))
 def test_long_rows_are_clipped_slightly_inside_the_ball(length: int, seed: int, scale: float) -> None:
     """W5: near the edge of the ball too, where rounding could move a row out; clipping wastes little."""
