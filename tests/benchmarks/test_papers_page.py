@@ -103,7 +103,7 @@ def test_each_experiment_runs_without_the_files(monkeypatch: pytest.MonkeyPatch,
     """From a clean clone: the first small run of each experiment of the papers ends with a KL."""
     monkeypatch.setattr(paper_tables, "SHARED", tmp_path)
     monkeypatch.setattr(paper_tables, "TRAIN", tmp_path / "none")
-    work = next(each for each in EXPERIMENTS if each.name == name).work(True)
+    work = next(each for each in EXPERIMENTS if each.name == name).work(bool(name))
     job = next(each for each in work if isinstance(each, Job))
     record = execute(replace(job, size=2))
     assert record.outcome == "finished"
