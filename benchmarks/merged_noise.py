@@ -116,7 +116,7 @@ def measure(whole: Case, parts: Sequence[Case], seed: int) -> Run:
 
 
 def _combine(whole: Case, prior: Array64, fits: Sequence[Gaussian], noises: Sequence[Array64]) -> float:
-    """Compare the error of the combined mean with the noise that is stated for it.
+    """Compare the error of the combined mean with its stated noise.
 
     With precision J of the combined posterior, its mean is ``J^-1 sum_k L_k S_k^-1 (P_k mean_k - pull)``. Here ``L`` is
     the likelihood's precision, and ``S = L + P noise P``. So noise adds ``J^-1 G J^-1`` to its covariance, where ``G``

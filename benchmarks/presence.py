@@ -1,8 +1,8 @@
 """Dependence of run time on the number of rows: ``make presence-bench``.
 
 Encodes a table and runs every kind of query of every family, also with terms, and sums of statistics. No slot, a random
-half of the slots, or every slot of the table holds a row. The three tables take turns, so that other load slows all of them, and processor times are compared
-turn by turn. A ratio other than 1 is a side channel (W14).
+half of the slots, or every slot of the table holds a row. The three tables take turns, so that other load slows all of
+them, and processor times are compared turn by turn. A ratio other than 1 is a side channel (W14).
 """
 
 import os
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from app.inference.core.plan import ModelSpec
 from app.inference.core.problems import make_problem
 from app.inference.core.query import Query
 from app.inference.core.row_source import PRESENT
-from app.inference.core.statistics import RowEncoder, compute_units
+from app.inference.core.statistics import DocumentModel, RowEncoder, compute_units
 from app.inference.private_zone.mechanisms import BadQuery
 from app.inference.private_zone.partition import gather
 from app.inference.private_zone.queries import (
@@ -195,7 +195,7 @@ def measure_figures(repeats: int) -> Iterator[Figure]:
 
 
 def measure_terms(repeats: int) -> Iterator[Figure]:
-    """The encoding of a design with terms of every kind, then each query on it."""
+    """The encoding of a design with terms, then each query on it."""
     spec, facts = declare(TARGETS["logistic-regression"], QUERY_SLOTS)
     spec = replace(spec, features=TERMS)
     design = make_problem(spec, facts).design
@@ -213,7 +213,7 @@ def measure_statistics(repeats: int) -> Iterator[Figure]:
 
 
 def list_statistics(model: Any, _: object) -> Iterator[Query]:
-    """The sum of moving statistics, and that of fixed ones, if the model has them."""
+    """The sums of fixed and of moving statistics that the model has."""
     belief = 0.3 * np.random.default_rng(2).standard_normal(model.belief_shape)
     for moving in (False, True):
         if blocks := model.list_blocks(model.largest_radius, moving=moving):
@@ -226,7 +226,8 @@ def measure_topics(repeats: int) -> Iterator[Figure]:
     unit = {"kind": "column", "column": "document", "max_rows": LENGTH}
     facts = DeclaredFacts((Column("document", "integer", 0, 1e6), word), DOCUMENTS, unit, "private", 1e-6)
     spec = ModelSpec("latent-dirichlet-allocation", ("word",), None, topics=TOPICS)
-    model, design = make_conjugate_problem(spec, facts)
+    problem = make_conjugate_problem(spec, facts)
+    model, design = cast(DocumentModel, problem.model), problem.design
     belief = np.random.default_rng(3).uniform(0.01, 1.0, (TOPICS, WORDS))
     query = TopicSum(belief, float(LENGTH))
     query.check(model, design)

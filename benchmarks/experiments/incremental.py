@@ -118,7 +118,10 @@ def _convert(record: Record) -> Line:
 
 
 def draw(path: Path, picture: Path) -> None:
-    """Draw medians and quartiles of the KL by rounds, and at the ends of runs for each M; one row of panels a table."""
+    """Draw medians and quartiles of the KL, one row of panels a table.
+
+    Left: by rounds. Right: at the ends of runs for each M.
+    """
     lines = read_lines(path, Line)
     names = list(dict.fromkeys(line.data for line in lines))
     with open_figure(picture, "Incremental construction", (10.5, 3.3 * len(names) + 0.7), (len(names), 2)) as (

@@ -14,6 +14,7 @@ from benchmarks.figures import read_lines
 from benchmarks.papers import EXPERIMENTS, PAPERS, STUDIES
 from benchmarks.papers_page import DIFFERS, NOT_RUN, PARTLY, REPRODUCED, judge
 from benchmarks.records import Record, open_sink
+from benchmarks.runs import Job, execute
 from benchmarks.tables.real import load
 
 RUN = Record("table", "good", 100, 3, 10, kl=1.0)
@@ -94,6 +95,19 @@ def test_small_tables_without_files_are_generated_or_installed(monkeypatch: pyte
         assert rows.x.shape == (500, width)
         assert held_out.x.shape == (50, width)
         assert set(np.unique(rows.y)) == {0.0, 1.0}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [each.name for each in EXPERIMENTS if each.name in PAPERS])
+def test_each_experiment_runs_without_the_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    """From a clean clone: the first small run of each experiment of the papers ends with a KL."""
+    monkeypatch.setattr(paper_tables, "SHARED", tmp_path)
+    monkeypatch.setattr(paper_tables, "TRAIN", tmp_path / "none")
+    work = next(each for each in EXPERIMENTS if each.name == name).work(bool(name))
+    job = next(each for each in work if isinstance(each, Job))
+    record = execute(replace(job, size=2))
+    assert record.outcome == "finished"
+    assert np.isfinite(record.kl)
 
 
 def test_components_are_white() -> None:

@@ -69,7 +69,7 @@ def test_combined_intervals_cover_their_share() -> None:
 
 
 def test_intervals_hold_for_errors_that_are_the_same() -> None:
-    """All releases have one error, as if bounds had cut all tables alike. Independence then states too little."""
+    """All releases have one error. Independence then states too little."""
     rng = np.random.default_rng(7)
     shared, likelihood, noise = CoefficientPrior(np.ones(2)), 5 * np.eye(2), 0.3 * np.eye(2)
     covariance = np.asarray(np.linalg.inv(np.eye(2) + likelihood), dtype=np.float64)
