@@ -37,6 +37,11 @@ _FAINT: Final = """(() => {
   }).map((it) => it.outerHTML.slice(0, 200));
 })()"""
 """Texts with too little contrast. With forced colours axe-core reads the colours that the page states, not these."""
+_WIDE: Final = """
+[location.pathname, ...[...document.querySelectorAll('main *')].filter((it) => it.closest('.scroll, pre') === null)
+  .filter((it) => it.getBoundingClientRect().right > innerWidth).map((it) => it.outerHTML.slice(0, 200)).slice(0, 3)]
+"""
+"""The page, and the first elements that are too wide."""
 _LIST_STOPS: Final = """(() => {
   const names = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
   const isStop = (it) => it.tabIndex >= 0 && !it.disabled && it.type !== 'hidden' && it.checkVisibility();
@@ -51,6 +56,7 @@ _NOTE_STOP: Final = """(() => {
   const isShown = outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2;
   const isInView = place.bottom > 0 && place.top < innerHeight && place.right > 0 && place.left < innerWidth;
   window.stops.delete(it);
+  for (const each of window.stops) if (!each.isConnected) window.stops.delete(each);  // a page that follows jobs
   const isPart = it.type === 'date' && !it.matches(':focus');  // its button shows the focus
   return [it === document.body || isPart || (isShown && isInView) ? '' : it.outerHTML.slice(0, 200), window.stops.size];
 })()"""
@@ -66,7 +72,7 @@ def check_appearance(page: Page) -> None:
         page.resize(width, scheme=scheme, forced=forced)
         overflow, found = page.run(_CHECK.replace("ENABLED", "true" if forced == "none" else "false"))
         assert found == [], (width, scheme, forced, found)
-        assert overflow <= 0, (width, overflow)
+        assert overflow <= 0, (width, overflow, page.run(_WIDE))
         assert forced == "none" or (faint := page.run(_FAINT)) == [], (scheme, faint)
     page.resize(1440)
     check_keyboard(page)

@@ -9,12 +9,12 @@ export function localise(part) {
     if (Number.isNaN(at.valueOf())) continue;
     const utc = document.createElement("span");
     utc.className = "utc";
-    utc.textContent = ` (${time.textContent} UTC)`;
+    utc.textContent = `(${time.textContent} UTC)`;
     time.dataset.utc = time.textContent;
     const local = document.createElement("span");
     local.className = "local";
     local.textContent = LOCAL.format(at);
-    time.replaceChildren(local, utc);
+    time.replaceChildren(local, " ", utc); // a line may break at the space only
   }
 }
 
