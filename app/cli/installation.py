@@ -20,7 +20,7 @@ from app.auth.service import Keys
 from app.cli.failures import fail, warn
 from app.cli.relocation import sort_into_areas
 from app.config import Settings
-from app.continuous_audit import service as continuous_audit
+from app.continuous_audit import resets
 from app.db import Database, grants, make_engine
 from app.db.migrations import upgrade
 from app.errors import CorevaultError, Unauthenticated
@@ -213,7 +213,7 @@ def unfreeze(settings: Settings, dataset_id: str, reason: str) -> None:
 def reset_audit(settings: Settings, reason: str) -> int:
     """Start the evidence of the continuous audit again; return the number of resets."""
     with Database(make_engine(settings.database_url)) as database, database.write() as tx:
-        return continuous_audit.reset(tx, reason)
+        return resets.reset(tx, reason)
 
 
 def rotate_ledger_key(settings: Settings) -> str:

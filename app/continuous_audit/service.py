@@ -1,4 +1,4 @@
-"""The state of the continuous audit: tickets for batches, their results, the alarm, and fresh starts.
+"""The evidence of the continuous audit: tickets for batches, and their results.
 
 One batch is drawn at a time. A worker takes a ticket *before* it draws the answers, and only the newest ticket may
 record them. So all workers share one e-process, and the place of a batch in it does not depend on its answers. A batch
@@ -11,31 +11,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import delete, func, or_, select, update
-from sqlalchemy.orm import defer
+from sqlalchemy import or_, update
 
-from app.audit.journal import record_command
-from app.audit.models import AuditEntry
+from app.continuous_audit.alarm import is_sound
 from app.continuous_audit.bookkeeping import Capitals, Damaged, compute_design, dump_capitals, load_capitals
 from app.continuous_audit.models import ROW_ID, AuditState
-from app.db import ReadSession, WriteSession, now, read_time
-from app.errors import PrivacyAlarm, StateConflict
-from app.privacy.audit.continuous import Capital, compute_log_evidence, compute_log_threshold
+from app.db import WriteSession, read_time
+from app.privacy.audit.continuous import Capital, compute_log_evidence
 from app.privacy.audit.laws import AnswerLaw, Array64
+from app.privacy.audit.thresholds import compute_log_threshold
 
 TICKET: Final = timedelta(minutes=2)
 """How long a worker may take to draw a batch. Later, another worker may take a ticket."""
-RESET: Final = "reset-audit"
-"""The operator's command in the audit log."""
 _RECENT: Final = 0.1
 """Share of the newest interval in the recent mean."""
-_DAMAGED: Final = (
-    "The state of the continuous privacy audit cannot be read, so it is unknown whether there is an alarm. No private "
-    "data is opened until an administrator acts. This call charged nothing."
-)
-_NO_ALARM: Final = (
-    "There is no alarm, and the state of the audit is not damaged. A fresh start would only hide evidence."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,36 +44,6 @@ class Outcome:
     answers: Array64
     present: Array64
     weights: Mapping[str, float]
-
-
-def find_state(session: ReadSession) -> AuditState | None:
-    """Find the state; None if it is missing or its numbers contradict each other."""
-    try:
-        state = session.get(AuditState, ROW_ID, options=[defer(AuditState.capitals)])  # most callers need no capitals
-    except (ValueError, TypeError):  # a stored time has another form
-        return None
-    return state if state is not None and _is_sound(state) else None
-
-
-def check(session: ReadSession) -> None:
-    """Check that private data may be opened.
-
-    Raises:
-        PrivacyAlarm: the audit has raised an alarm, or its state is damaged.
-    """
-    if "audit_is_quiet" in session.shared:
-        return
-    state = find_state(session)
-    if state is None:
-        raise PrivacyAlarm(_DAMAGED)
-    if is_alarmed(state):
-        raise PrivacyAlarm
-    session.shared["audit_is_quiet"] = True
-
-
-def is_alarmed(state: AuditState) -> bool:
-    """Whether the evidence has reached the threshold since the last fresh start."""
-    return state.alarmed_at is not None or state.log_largest >= compute_log_threshold(state.resets)
 
 
 def take_ticket(tx: WriteSession) -> Ticket | None:
@@ -119,66 +78,13 @@ def record_batch(tx: WriteSession, ticket: Ticket, outcome: Outcome) -> bool:
     return state.alarmed_at is not None
 
 
-def reset(tx: WriteSession, reason: str) -> int:
-    """Start the e-process again at 1, with a doubled threshold.
-
-    The audit log records it.
-
-    Returns:
-        The number of fresh starts so far.
-
-    Raises:
-        StateConflict: there is neither an alarm nor damage.
-    """
-    state = find_state(tx)
-    if state is not None and not is_alarmed(state):
-        raise StateConflict(_NO_ALARM)
-    earlier = tx.scalar(select(func.count()).where(AuditEntry.action == f"corevaultd {RESET}")) or 0
-    tx.execute(delete(AuditState))
-    tx.add(make_state(resets=earlier + 1))
-    tx.flush()
-    record_command(tx, RESET, reason=reason)
-    return earlier + 1
-
-
-def make_state(resets: int = 0) -> AuditState:
-    """Make the state of an e-process that has not begun."""
-    at = now()
-    return AuditState(
-        id=ROW_ID,
-        resets=resets,
-        started_at=at,
-        design="",
-        carried=0.0,
-        capitals={},
-        log_evidence=0.0,
-        log_largest=0.0,
-        answers=0,
-        batches=0,
-        interval_seconds=0.0,
-        damaged=False,
-        ticket=int(1000 * at.timestamp()),  # larger than all before, so that no lost batch is recorded
-    )
-
-
-def _is_sound(state: AuditState) -> bool:
-    numbers = (state.carried, state.log_evidence, state.log_largest, state.interval_seconds)
-    counts = (state.resets, state.answers, state.batches, state.ticket)
-    return (
-        not state.damaged
-        and all(isinstance(each, float) and math.isfinite(each) for each in numbers)
-        and all(isinstance(each, int) and each >= 0 for each in counts)
-        and state.log_largest >= max(0.0, state.log_evidence)
-    )
-
-
 def _read_capitals(state: AuditState, weights: Mapping[str, float]) -> Capitals:
     """Read the capitals. After a change of the design, their evidence is carried over and the bets start again.
 
     Raises:
         Damaged: the state is not sound, or contradicts its capitals.
     """
-    if not _is_sound(state):
+    if not is_sound(state):
         raise Damaged
     if state.design != compute_design(weights):
         state.design, state.carried = compute_design(weights), state.log_evidence

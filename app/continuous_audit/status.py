@@ -3,12 +3,13 @@
 import math
 from dataclasses import dataclass
 
+from app.continuous_audit.alarm import find_state, is_alarmed
 from app.continuous_audit.bookkeeping import Damaged, load_capitals
 from app.continuous_audit.models import AuditState
-from app.continuous_audit.service import find_state, is_alarmed
 from app.db import ReadSession, now
 from app.inference.audit.batches import ANSWERS, CANARIES, list_weights
-from app.privacy.audit.continuous import Capital, compute_log_threshold, expect_batches
+from app.privacy.audit.continuous import Capital, expect_batches
+from app.privacy.audit.thresholds import compute_log_threshold
 
 _BATCHES_PER_TURN = 2
 """Every second batch is of the stream with many canaries."""

@@ -17,7 +17,6 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.audit.models import AuditEntry
-from app.continuous_audit.status import read_status
 from app.datasets.models import Content
 from app.db import Database, ReadSession, now
 from app.jobs.lifecycle import Stage
@@ -118,6 +117,8 @@ def _installation(session: ReadSession) -> Iterator[Metric]:
 
 
 def _continuous_audit(session: ReadSession, detection_seconds: float) -> Iterator[Metric]:
+    from app.continuous_audit.status import read_status  # noqa: PLC0415  (it loads SciPy, which the API loads late)
+
     status = read_status(session)
     yield _counter("continuous_audit_answers", "Answers of the continuous audit since its start.", status.answers)
     evidence = {"now": status.evidence, "largest": status.largest, "threshold": status.threshold}

@@ -23,7 +23,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, literal
 
 from app import crashpoints
-from app.continuous_audit import service as continuous_audit
+from app.continuous_audit import alarm
 from app.datasets import ingestion
 from app.datasets import repository as datasets
 from app.datasets.models import Dataset
@@ -159,7 +159,7 @@ class Lifecycle:
                 raise Internal
             repository.change(tx, job.id, content_id=content.id)
         if self._ledger.is_reserved(tx, job.id):
-            continuous_audit.check(tx)
+            alarm.check(tx)
             planned = plan_json.from_json(job.plan).events
             self._ledger.open(tx, job.id, planned, self._terms(tx, job))
         return repository.get(tx, job.id)

@@ -7,7 +7,7 @@ from app import crashpoints, tracing
 from app.auth.caller import Caller
 from app.auth.service import take_turn
 from app.context import get_current, note_target
-from app.continuous_audit import service as continuous_audit
+from app.continuous_audit import alarm
 from app.datasets import access
 from app.datasets import repository as datasets
 from app.datasets.declaration import find_plain_text_faults
@@ -96,7 +96,7 @@ def submit(tx: WriteSession, ledger: Ledger, lifecycle: Lifecycle, caller: Calle
     priced = price(tx, ledger, caller, body)
     job = _new_job(priced, caller, body)
     if priced.dataset.sensitivity == "private":
-        continuous_audit.check(tx)
+        alarm.check(tx)
         crashpoints.reach("before-reserve")
         with open_span("ledger.reserve", job_id=job.id):
             charge, pinned = make_charge(priced.plan), make_commitment(job.plan, priced.dataset)

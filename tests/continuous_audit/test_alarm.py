@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import delete, select, text, update
 
 from app.audit.models import AuditEntry
-from app.continuous_audit import service
+from app.continuous_audit import alarm, resets, service
 from app.continuous_audit.bookkeeping import load_capitals
 from app.continuous_audit.models import AuditState
 from app.continuous_audit.service import Outcome, Ticket
@@ -52,7 +52,7 @@ def change(database: Database, **values: Any) -> None:
 def is_refused(database: Database) -> bool:
     with database.read() as session:
         try:
-            service.check(session)
+            alarm.check(session)
         except PrivacyAlarm:
             return True
     return False
@@ -156,7 +156,7 @@ def test_an_unreadable_time_refuses_and_can_be_reset(database: Database) -> None
         tx.execute(text("UPDATE continuous_audit SET started_at = 'never'"))
     assert is_refused(database)
     with database.write() as tx:
-        service.reset(tx, "the disk was damaged")
+        resets.reset(tx, "the disk was damaged")
     assert not is_refused(database)
 
 
@@ -176,7 +176,7 @@ def test_resets_double_the_threshold_and_are_in_the_audit_log(database: Database
     for number in (1, 2):
         change(database, alarmed_at=now())
         with database.write() as tx:
-            assert service.reset(tx, "fixed by an upgrade") == number
+            assert resets.reset(tx, "fixed by an upgrade") == number
         assert not is_refused(database)
         with database.read() as session:
             assert read_status(session).threshold == pytest.approx(1000 * 2**number)
@@ -191,7 +191,7 @@ def test_a_lost_batch_of_before_a_reset_has_no_effect(database: Database) -> Non
     assert ticket is not None
     change(database, alarmed_at=now())
     with database.write() as tx:
-        service.reset(tx, "a reason")
+        resets.reset(tx, "a reason")
     with database.write() as tx:
         service.take_ticket(tx)
         service.record_batch(tx, ticket, outcome(0.5))
@@ -202,7 +202,7 @@ def test_a_quiet_audit_cannot_be_reset(database: Database) -> None:
     """Otherwise resets could hide evidence."""
     record(database)
     with pytest.raises(StateConflict), database.write() as tx:
-        service.reset(tx, "a reason")
+        resets.reset(tx, "a reason")
     assert read(database).batches == 1
 
 
@@ -234,7 +234,7 @@ def test_jobs_go_on_after_a_reset(house: House, owner: rows.Key) -> None:
     dataset = house.ready_dataset(owner)
     change(house.database, alarmed_at=now())
     with house.database.write() as tx:
-        service.reset(tx, "the cause is fixed")
+        resets.reset(tx, "the cause is fixed")
     job_id = house.job(dataset, owner)
     house.run(job_id)
     assert house.read(job_id).status == "succeeded"

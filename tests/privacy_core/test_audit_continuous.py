@@ -13,10 +13,10 @@ from app.privacy.audit.continuous import (
     Capital,
     compute_log_evidence,
     compute_log_ratios,
-    compute_log_threshold,
     expect_batches,
 )
 from app.privacy.audit.laws import AnswerLaw, Array64
+from app.privacy.audit.thresholds import compute_log_threshold
 
 CLAIM = AnswerLaw(1.0)
 NONE = np.zeros(0)

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from app.privacy.audit.laws import AnswerLaw, Array64
-from app.privacy.audit.sequential import ALARM, list_alternatives
+from app.privacy.audit.sequential import list_alternatives
 
 DEFECT: Final = 0.98
 """Factor of the noise in the smallest defect that a continuous audit is built to detect."""
@@ -82,14 +82,6 @@ def compute_log_evidence(capitals: Mapping[str, Capital], weights: Mapping[str, 
     """Compute the logarithm of the mean capital; ``weights`` of all streams sum to 1."""
     logs = [capitals.get(name, Capital()).compute_log() for name in weights]
     return float(logsumexp(logs, b=list(weights.values())))
-
-
-def compute_log_threshold(resets: int) -> float:
-    """Compute the log-evidence of the alarm after ``resets`` fresh starts: each one doubles the threshold.
-
-    The chances of false alarms are then at most ``1 / 1000``, ``1 / 2000``, ...: together at most ``2 / 1000``.
-    """
-    return math.log(ALARM) + resets * math.log(2)
 
 
 def expect_batches(capital: Capital, weight: float, log_threshold: float, answers: int) -> int:

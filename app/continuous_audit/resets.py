@@ -1,0 +1,60 @@
+"""Fresh starts of the continuous audit by an operator."""
+
+from typing import Final
+
+from sqlalchemy import delete, func, select
+
+from app.audit.journal import record_command
+from app.audit.models import AuditEntry
+from app.continuous_audit.alarm import find_state, is_alarmed
+from app.continuous_audit.models import ROW_ID, AuditState
+from app.db import WriteSession, now
+from app.errors import StateConflict
+
+RESET: Final = "reset-audit"
+"""The operator's command in the audit log."""
+_NO_ALARM: Final = (
+    "There is no alarm, and the state of the audit is not damaged. A fresh start would only hide evidence."
+)
+
+
+def reset(tx: WriteSession, reason: str) -> int:
+    """Start the e-process again at 1, with a doubled threshold.
+
+    The audit log records it.
+
+    Returns:
+        The number of fresh starts so far.
+
+    Raises:
+        StateConflict: there is neither an alarm nor damage.
+    """
+    state = find_state(tx)
+    if state is not None and not is_alarmed(state):
+        raise StateConflict(_NO_ALARM)
+    earlier = tx.scalar(select(func.count()).where(AuditEntry.action == f"corevaultd {RESET}")) or 0
+    tx.execute(delete(AuditState))
+    tx.add(make_state(resets=earlier + 1))
+    tx.flush()
+    record_command(tx, RESET, reason=reason)
+    return earlier + 1
+
+
+def make_state(resets: int = 0) -> AuditState:
+    """Make the state of an e-process that has not begun."""
+    at = now()
+    return AuditState(
+        id=ROW_ID,
+        resets=resets,
+        started_at=at,
+        design="",
+        carried=0.0,
+        capitals={},
+        log_evidence=0.0,
+        log_largest=0.0,
+        answers=0,
+        batches=0,
+        interval_seconds=0.0,
+        damaged=False,
+        ticket=int(1000 * at.timestamp()),  # larger than all before, so that no lost batch is recorded
+    )
