@@ -95,7 +95,7 @@ def assess(search: Search) -> _Doubt:
 def compute_far_loss(rows: Rows, frame: Frame, theta: Array64, prior: Prior, covariance: Array64) -> float:
     """Compute the loss in nats if the mode is far from ``theta``.
 
-    It is away along an axis of large doubt. The information there counts: it may be far more than at ``theta``. Infinite if ``covariance`` is not finite.
+    It is away along an axis of large doubt, where information may be more. Infinite if ``covariance`` is not finite.
     """
     doubt = symmetric(frame.back.T @ covariance @ frame.back)
     if not np.all(np.isfinite(doubt)):
