@@ -177,7 +177,7 @@ OTHERS: Final = (
     Other("T 3.1 to 3.9, Tables 3.1, 3.2", "movements that identify", "mobility.md",
           "The telephones cannot be had; aeroplanes replace them."),
     Other("T 5.1, 5.2, 5.4 to 5.6, Tables B.1, B.2", "β-Cores", "robust.md"),
-    Other("T 5.3", "neural linear regression", "neural.md", "The songs cannot be had."),
+    Other("T 5.3", "neural linear regression", "neural.md", "`make neural` measures a replacement."),
     Other("–", "private weights of groups", "groups.md", "In no paper: the private form of T 5.4."),
     Other("C, three experiments", "sequential Monte Carlo with coresets", "scmc.md"),
     Other("V 1 to 3, Table 1", "private topics (LDA)", "topics.md",

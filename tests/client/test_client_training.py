@@ -105,7 +105,7 @@ def test_a_seed_repeats_the_training() -> None:
         for _ in range(2)
     ]
     assert found[0] == found[1]
-    assert found[0] != train_features(table, SCHEMA, ["a"], "t", units=2, layers=1, steps=20)
+    assert found[0] != train_features(table, SCHEMA, ["a"], "t", np.random.default_rng(4), units=2, layers=1, steps=20)
 
 
 def test_rows_with_missing_values_are_left_out() -> None:
@@ -135,12 +135,13 @@ def test_rows_with_missing_values_are_left_out() -> None:
 )
 def test_a_request_that_cannot_be_trained_is_refused(changes: dict[str, Any]) -> None:
     given: dict[str, Any] = {"table": make_table(20), "schema": SCHEMA, "columns": ["a", "b"], "target": "t"} | changes
+    given["rng"] = np.random.default_rng(0)
     with pytest.raises(InvalidArgument):
         train_features(**given)
 
 
 def test_wrong_types_are_named() -> None:
     with pytest.raises(WrongType, match="list"):
-        train_features(make_table(5), SCHEMA, "a", "t")
+        train_features(make_table(5), SCHEMA, "a", "t", np.random.default_rng(0))
     with pytest.raises(WrongType, match="Schema"):
-        train_features(make_table(5), {"a": 1}, ["a"], "t")  # type: ignore[arg-type]
+        train_features(make_table(5), {"a": 1}, ["a"], "t", np.random.default_rng(0))  # type: ignore[arg-type]

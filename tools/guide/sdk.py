@@ -68,7 +68,7 @@ def make_sdk_pages() -> Iterator[tuple[str, str]]:
         "`async_client` is the first one for asyncio. `dataset` is named `clinic`, and `model` is a model of it. "
         "`job` is a job that has succeeded, and `release` is its release. `topics` are two topics over "
         "the words fever, cough, knee and fall, and `network` is a belief network of three columns. "
-        "`groups` are those of the release `groups_release`, and `particles` are three draws of two parameters."
+        "`groups` belong to the release `groups_release`, and `particles` are three draws of two parameters."
     )
     tree = make_tree([f"{page}.md" for page in (*PAGES, "errors")], is_hidden=False)
     yield f"{FOLDER}/index.md", make_page("Python client", words, tree)

@@ -30,11 +30,11 @@ def train_features(
     schema: Schema,
     columns: Sequence[str],
     target: str,
+    rng: np.random.Generator,
     *,
     units: int = 30,
     layers: int = 2,
     steps: int = 2000,
-    rng: np.random.Generator | None = None,
 ) -> Term:
     """A ``network`` term whose weights were trained on ``table`` to predict ``target`` from ``columns``.
 
@@ -47,12 +47,14 @@ def train_features(
 
     Raises ``InvalidArgument`` if a column is not declared, the target is a category, or fewer than two rows remain.
 
-    >>> term = train_features(table, schema, ["age", "sex"], "sick", units=3, steps=50)
+    >>> term = train_features(table, schema, ["age", "sex"], "sick", np.random.default_rng(1), units=3, steps=50)
     >>> [len(layer["bias"]) for layer in term["layers"]]
     [3, 3]
     """
     if not isinstance(schema, Schema):
         raise WrongType(f"schema must be a Schema; {describe(schema)}.")
+    if not isinstance(rng, np.random.Generator):
+        raise WrongType(f"rng must be a generator, such as numpy.random.default_rng(); {describe(rng)}.")
     if isinstance(columns, str):
         raise WrongType("columns must be a list of names, even for one column.")
     require_number(units, "units", lower=1, upper=MOST_UNITS)
@@ -71,8 +73,7 @@ def train_features(
     known = np.isfinite(x).all(axis=1) & np.isfinite(y)
     if known.sum() < 2:
         raise InvalidArgument("Training needs at least two rows without missing values.")
-    generator = np.random.default_rng() if rng is None else rng
-    trained = _train(x[known], y[known], [units] * layers, steps, generator, is_label=declared[target].type == "binary")
+    trained = _train(x[known], y[known], [units] * layers, steps, rng, is_label=declared[target].type == "binary")
     return network(
         columns,
         [{"weights": weights.T, "bias": bias, "activation": "tanh"} for weights, bias in trained[:-1]],
