@@ -115,16 +115,6 @@ ZONE_AND_NOISE: Final = (
         "tests/inference/private_zone/test_mechanisms.py::test_w5_a_row_that_is_not_finite_contributes_zero",
     ),
     Mutant(
-        "clipping has no margin for rounding",
-        "W5",
-        "app/inference/private_zone/mechanisms.py",
-        (
-            ("radius = GRID * (1 - _margin(length)) - math.sqrt(length) / 2", "radius = GRID"),
-            ("np.float32((1 - length * _LOSS) * float(GRID) ** 2)", "np.float32(float(GRID) ** 2)"),
-        ),
-        "tests/inference/private_zone/test_mechanisms.py::test_no_contribution_exceeds_the_grid_ball",
-    ),
-    Mutant(
         "null rows of padding contribute",
         "W5",
         "app/inference/private_zone/mechanisms.py",
