@@ -26,7 +26,7 @@ from app.vault.keys import RELEASE, create_keys, read_secret_key
 from app.vault.signing import Signer
 
 RUNNER = CliRunner()
-FEW = report.Size(2, 20_000, 20_000, 2)
+FEW = report.Size(2, 10_000, 10_000, 2, 2, 2)
 SMALL = ("dp-accounting", "randomgen")
 """Libraries whose digests take little time."""
 Change = Callable[[dict[str, Any]], object]
@@ -45,7 +45,7 @@ def document(settings: Settings) -> dict[str, Any]:
     by_guesses = guesses.bound_epsilon_by_guesses(1000, 150, 120, DELTA, CONFIDENCE)
     found: dict[str, list[dict[str, Any]]] = {
         "contributions": [{"query": "mean_sum", "one_row": 0.9998, "three_rows": 0.9998, "holds": True}],
-        "canaries": [report.audit_many_answers(AnswerLaw(1.0, rate), 10_000) for rate in (1.0, 0.3)],
+        "canaries": [report.audit_many_answers(AnswerLaw(1.0, rate), FEW) for rate in (1.0, 0.3)],
         "one-run": [{"canaries": 1000, "guesses": 150, "correct": 120, "by_guesses": by_guesses, "holds": True}],
     }
     with pytest.MonkeyPatch.context() as patch:

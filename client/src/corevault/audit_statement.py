@@ -92,6 +92,8 @@ def _check_record(record: Mapping[str, Any], plan: Mapping[str, Any]) -> int:
     elif {"counts", "mu", "by_threshold"} <= record.keys():
         expected["epsilon"] = compute_epsilon(1 / float(record["mu"]), 1.0, delta)
         expected["by_threshold"] = bound_separation(record["counts"], confidence)
+    elif {"counts", "shadows", "shown"} <= record.keys():
+        expected["shown"] = bound_separation(record["counts"], confidence)
     elif {"canaries", "guesses", "correct", "by_guesses"} <= record.keys():
         canaries, guesses, correct = (int(record[name]) for name in ("canaries", "guesses", "correct"))
         expected["by_guesses"] = bound_by_guesses(canaries, guesses, correct, delta, confidence)

@@ -101,7 +101,7 @@ def test_an_event_is_consumed_before_the_answer() -> None:
 
 
 def test_mixed_events_are_carried_out_in_order() -> None:
-    """W4: each answer has the noise and rate of its own event."""
+    """W4: each answer has the noise and rate of its event."""
     noise = Recording()
     sampled = PoissonSampledEvent(0.5, GaussianEvent(3.0))
     once, events = GaussianEvent(1.0), (GaussianEvent(1.0), SelfComposedEvent(sampled, 2), GaussianEvent(2.0))
