@@ -1,4 +1,4 @@
-"""Whole jobs over HTTP in one process, and all facts about them that a caller can see.
+"""Whole jobs over HTTP in one process, and all facts that a caller sees.
 
 The API is called without a socket, and the worker's handlers are called directly. The code is that of the service:
 endpoints, ledger, enclave, oracle and publication.

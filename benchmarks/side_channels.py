@@ -67,7 +67,7 @@ class Comparison:
 
 
 def compare(work: str, rounds: Sequence[Round]) -> Iterator[Comparison]:
-    """Compare all observables of all tables with those of the reference, round by round."""
+    """Compare all observables of all tables with the reference, round by round."""
     for observable in rounds[0][REFERENCE]:
         reference = [each[REFERENCE].get(observable, "") for each in rounds]
         control = [each[CONTROL].get(observable, "") for each in rounds]
@@ -96,7 +96,10 @@ def _compare_numbers(
 def _compare_texts(
     work: str, unit: str, observable: str, references: tuple[Sequence[Value], Sequence[Value]], values: Sequence[Value]
 ) -> Comparison:
-    """Compare how often texts differ from the reference with how often the control's do, by Fisher's exact test."""
+    """Compare how often texts and controls differ from the reference.
+
+    The p-value is that of Fisher's exact test.
+    """
     reference, control = references
     count = len(reference)
     differing = sum(one != other for one, other in zip(reference, values, strict=True))

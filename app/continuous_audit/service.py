@@ -1,8 +1,8 @@
-"""The state of the continuous audit: tickets for batches, their results, the alarm, and fresh starts.
+"""The state of the continuous audit: tickets for batches, their results, the alarm, and resets.
 
-One batch is drawn at a time. A worker takes a ticket *before* it draws the answers, and only the newest ticket may
-record them. So all workers share one e-process, and the place of a batch in it does not depend on its answers. A batch
-that is lost with its worker has no effect on the evidence.
+One batch is drawn at a time. A worker takes a ticket *before* it draws the answers, and only the worker with the newest
+ticket may record answers. So all workers share one e-process, and the position of a batch in it does not depend on its
+answers. If a worker dies with its batch, the evidence does not change.
 """
 
 import math
@@ -24,23 +24,21 @@ from app.privacy.audit.continuous import Capital, compute_log_evidence, compute_
 from app.privacy.audit.laws import AnswerLaw, Array64
 
 TICKET: Final = timedelta(minutes=2)
-"""How long a worker may take to draw a batch. Later, another worker may take a ticket."""
+"""Time that a worker has to draw a batch. After it, another worker may take a ticket."""
 RESET: Final = "reset-audit"
-"""The operator's command in the audit log."""
+"""Name of the operator's command in the audit log."""
 _RECENT: Final = 0.1
-"""Share of the newest interval in the recent mean."""
+"""Weight of the newest interval in the moving average of intervals."""
 _DAMAGED: Final = (
     "The state of the continuous privacy audit cannot be read, so it is unknown whether there is an alarm. No private "
     "data is opened until an administrator acts. This call charged nothing."
 )
-_NO_ALARM: Final = (
-    "There is no alarm, and the state of the audit is not damaged. A fresh start would only hide evidence."
-)
+_NO_ALARM: Final = "There is no alarm, and the state of the audit is not damaged. A reset would only remove evidence."
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """The right to draw one batch; ``number`` is that of the batch."""
+    """The right to draw one batch. ``token`` is the fencing token, and ``number`` counts batches."""
 
     token: int
     number: int
@@ -48,7 +46,11 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The answers of one batch, and the weights of all streams."""
+    """The aligned answers of one batch of ``stream``, and their claimed distribution.
+
+    ``answers`` and ``present`` are ``(n,)``; ``present`` states whether the canary was in. ``weights`` has the weights
+    of all streams.
+    """
 
     stream: str
     claim: AnswerLaw
@@ -58,10 +60,10 @@ class Outcome:
 
 
 def find_state(session: ReadSession) -> AuditState | None:
-    """Find the state; None if it is missing or its numbers contradict each other."""
+    """Find the state; None if it is missing, damaged, or contradicts itself."""
     try:
         state = session.get(AuditState, ROW_ID, options=[defer(AuditState.capitals)])  # most callers need no capitals
-    except (ValueError, TypeError):  # a stored time has another form
+    except (ValueError, TypeError):  # a stored time is malformed
         return None
     return state if state is not None and _is_sound(state) else None
 
@@ -83,12 +85,15 @@ def check(session: ReadSession) -> None:
 
 
 def is_alarmed(state: AuditState) -> bool:
-    """Whether the evidence has reached the threshold since the last fresh start."""
+    """Whether the evidence has reached the threshold since the last reset."""
     return state.alarmed_at is not None or state.log_largest >= compute_log_threshold(state.resets)
 
 
 def take_ticket(tx: WriteSession) -> Ticket | None:
-    """Take the ticket for the next batch; None while another worker has it, and after an alarm or damage."""
+    """Take the ticket for the next batch.
+
+    The result is None while another worker has a ticket, and after an alarm or damage.
+    """
     at = read_time(tx)
     free = or_(
         AuditState.ticket_until.is_(None), AuditState.ticket_until < at, AuditState.ticket_until > at + 2 * TICKET
@@ -104,7 +109,10 @@ def take_ticket(tx: WriteSession) -> Ticket | None:
 
 
 def record_batch(tx: WriteSession, ticket: Ticket, outcome: Outcome) -> bool:
-    """Add a batch to the evidence; return whether the alarm is raised now. A lost ticket has no effect."""
+    """Add a batch to the evidence, and return whether this raises the alarm.
+
+    Without the newest ticket, nothing is recorded.
+    """
     state = tx.get(AuditState, ROW_ID, with_for_update=True, populate_existing=True)
     if state is None or state.ticket != ticket.token or state.ticket_until is None:
         return False
@@ -125,7 +133,7 @@ def reset(tx: WriteSession, reason: str) -> int:
     The audit log records it.
 
     Returns:
-        The number of fresh starts so far.
+        The number of resets so far.
 
     Raises:
         StateConflict: there is neither an alarm nor damage.
@@ -157,7 +165,7 @@ def make_state(resets: int = 0) -> AuditState:
         batches=0,
         interval_seconds=0.0,
         damaged=False,
-        ticket=int(1000 * at.timestamp()),  # larger than all before, so that no lost batch is recorded
+        ticket=int(1000 * at.timestamp()),  # larger than all earlier ones, so that no old batch is recorded
     )
 
 
@@ -173,7 +181,7 @@ def _is_sound(state: AuditState) -> bool:
 
 
 def _read_capitals(state: AuditState, weights: Mapping[str, float]) -> Capitals:
-    """Read the capitals. After a change of the design, their evidence is carried over and the bets start again.
+    """Read the capitals. After a change of the design, the evidence is kept and the bets start again.
 
     Raises:
         Damaged: the state is not sound, or contradicts its capitals.

@@ -17,9 +17,9 @@ COSINE, PUBLISHED, GRADIENT = "cosine", "published", "gradient"
 STEPS: Final = Choice(
     "steps",
     (COSINE, PUBLISHED, GRADIENT),
-    "Steps of the gradient descent. cosine: Adam's steps, whose lengths decay to zero along a cosine. published: Adam's "
-    "steps, whose lengths decay as 1/t; weights start at N/M and have the unit 1. gradient: as published, but along the "
-    "gradient itself, which may diverge.",
+    "Steps of the gradient descent. cosine: Adam's steps, whose lengths decay to zero along a cosine. published: "
+    "Adam's steps, whose lengths decay as 1/t; weights start at N/M and have the unit 1. gradient: as published, but "
+    "along the gradient itself, which may diverge.",
     COSINE,
 )
 
@@ -44,7 +44,7 @@ class Schedule:
         return self.rate * cosine_decay(iteration, self.iterations)
 
     def turn(self, moments: Adam, gradient: Array64) -> tuple[Adam, Array64]:
-        """Return Adam's next moments, and the direction to subtract, which has the shape of ``gradient``.
+        """Return Adam's next moments and the direction to subtract, shaped as ``gradient``.
 
         The array ``gradient`` may be overwritten.
         """

@@ -26,7 +26,11 @@ class BalanceColumns:
         return cls(*_split(document))
 
     def whole(self) -> Any:
-        """Return the JSON form of the balance. Raises ValueError if the columns do not match."""
+        """Return the JSON form of the balance.
+
+        Raises:
+            ValueError, TypeError, AttributeError: the columns were edited, and do not match.
+        """
         return _merge(self.limits, self.amounts)
 
 
