@@ -5,7 +5,8 @@ from the query. So the auditor subtracts the contributions of the others, and pr
 Divided by the noise, the projection is standard normal without the canary, for every query. Weighted by ``1 / s_t`` and
 added, the projections give one number for each run. At rate 1 it is exactly ``N(0, 1)`` without the canary. With it,
 the mean is at most ``mu = sqrt(sum 1 / s_t^2)``, which the accountant prices. It is the sum of log-likelihood ratios,
-up to its scale, if each contribution has the clipping norm."""
+up to its scale, if each contribution has the clipping norm.
+"""
 
 from collections import deque
 from dataclasses import dataclass

@@ -93,8 +93,8 @@ def _check_record(record: Mapping[str, Any], plan: Mapping[str, Any]) -> int:
         expected["epsilon"] = compute_epsilon(1 / float(record["mu"]), 1.0, delta)
         expected["by_threshold"] = bound_separation(record["counts"], confidence)
     elif {"canaries", "guesses", "correct", "by_guesses"} <= record.keys():
-        numbers = (int(record[name]) for name in ("canaries", "guesses", "correct"))
-        expected["by_guesses"] = bound_by_guesses(*numbers, delta, confidence)
+        canaries, guesses, correct = (int(record[name]) for name in ("canaries", "guesses", "correct"))
+        expected["by_guesses"] = bound_by_guesses(canaries, guesses, correct, delta, confidence)
     for name, value in expected.items():
         if not math.isclose(float(record[name]), value, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
             raise VerificationError(f"The stated {name} of a record does not follow from its counts.")
