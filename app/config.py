@@ -119,7 +119,7 @@ class Settings(BaseSettings):
     The filesystem broker keeps its messages in ``data_dir``.
     """
     storage_url: StorageUrl = Field(default_factory=lambda data: (data["data_dir"] / "storage").as_uri())
-    """Location of the areas below, unless they have separate settings.
+    """Location of the four areas, unless an area has a separate setting.
 
     The form is ``file:///absolute/path`` or ``s3://bucket/prefix``.
     """
@@ -128,9 +128,9 @@ class Settings(BaseSettings):
     released_url: StorageUrl = _area("released")
     """Area of the representations of releases. Workers write them; the API reads them."""
     wrapped_keys_url: StorageUrl = _area("wrapped-keys")
-    """Area of the keys of datasets and uploads, sealed to the worker.
+    """Area of the keys of datasets and uploads, sealed so that only workers can open them.
 
-    Never put it in one backup with the database or the vault.
+    Never back it up together with the database or the vault.
     """
     vault_url: StorageUrl = _area("vault")
     """Area of the encrypted tables, and of sealed partial sums of split queries. Only workers use it."""
@@ -167,15 +167,16 @@ class Settings(BaseSettings):
     """Largest epsilon of an account's limit."""
 
     lease_seconds: Seconds = 10.0
-    """Time after a heartbeat for which a claimed run stays with its worker."""
+    """Time after the last heartbeat for which a claimed run stays with its worker."""
     heartbeat_seconds: Seconds = 2.0
     """Time between two renewals of a worker's lease."""
     sweep_seconds: Seconds = 1.0
-    """Time between two searches of the sweeper for lost runs."""
+    """Time between two searches for lost runs by the sweeper."""
     run_limit_scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
-    """Factor of the limits of time and memory, for slow machines.
+    """Factor on limits of time and memory, for slow machines.
 
-    It scales the time and memory that a run's plan allows, and the time that an upload's size and declared table allow.
+    It multiplies the limits of runs, which follow from their plans. It also multiplies the time limit of an upload,
+    which follows from its size and the declared table.
     """
     worker_processes: Count = 1
     """Runs that one worker executes at the same time."""
@@ -184,9 +185,9 @@ class Settings(BaseSettings):
     audit_detection_seconds: Seconds = 86_400.0
     """Time within which the audit should detect a small defect. If it would take longer, ``/metrics`` shows it."""
     partitions: Annotated[int, Field(ge=1, le=64)] = 1
-    """Parts of a large query, each for one worker process; 1: queries are not split."""
+    """Number of parts of a large query, each for one worker process. At 1, queries are not split."""
     split_rows: Count = 10_000_000
-    """Expected rows of a job's largest query from which its queries are split."""
+    """Queries of a job are split if its largest query has at least this expected number of rows."""
 
     guide_dir: Folder | None = None
     """Folder of the documentation site that ``make docs`` builds; it is served at ``/docs/guide/``.
@@ -198,7 +199,7 @@ class Settings(BaseSettings):
     tls_key: Folder | None = None
     """PEM file with the certificate's private key."""
     behind_tls: bool = False
-    """Whether a proxy terminates TLS. It allows a bind to other than loopback without a certificate."""
+    """Whether a proxy terminates TLS. If so, the API may listen beyond loopback without a certificate."""
     allowed_hosts: Names = ()
     """Allowed names in the Host header, comma-separated.
 
@@ -207,9 +208,9 @@ class Settings(BaseSettings):
     trusted_proxies: Networks = ()
     """Networks of proxies whose ``X-Forwarded-For`` is trusted, comma-separated, for limits by address."""
     requests_per_window: Count = 100
-    """Requests that one key may send in a window, even all at once."""
+    """Largest number of requests of one key in a window; a burst of all at once is allowed."""
     request_window_seconds: Count = 1
-    """Length of that sliding window."""
+    """Length of this sliding window, in seconds."""
     failed_sign_ins_per_minute: Count = 120
     """Failed sign-ins of one IP address in a minute; further ones are answered with 429."""
     oidc_issuer: HttpsUrl | None = None
@@ -222,7 +223,10 @@ class Settings(BaseSettings):
     oidc_client_id: str | None = None
     """Id of the dashboard at the issuer: people can then sign in there. It needs ``oidc_issuer``."""
     oidc_client_secret: str | None = Field(default=None, repr=False)
-    """Secret of that client; none: a public client. ``COREVAULT_OIDC_CLIENT_SECRET_FILE`` may name a file with it."""
+    """Secret of that client; a public client has none.
+
+    ``COREVAULT_OIDC_CLIENT_SECRET_FILE`` may name a file with it.
+    """
     oidc_scope: Scope = "openid"
     """Scopes that the dashboard asks for, separated by spaces; ``openid`` is one of them."""
     oidc_jwks_url: HttpsUrl | None = None
@@ -234,7 +238,7 @@ class Settings(BaseSettings):
     oidc_roles: Roles = ("admin=admin", "owner=owner", "analyst=analyst", "auditor=auditor")
     """Values of that claim and the roles that they give, comma-separated."""
     least_body_bytes_per_second: Annotated[int, Field(ge=0)] = 2**16
-    """Lowest accepted rate of a request body; 0: no limit. A slower body is ended.
+    """Lowest accepted rate of a request body; 0 means no limit. A slower request is refused.
 
     The rate is an average over ``least_body_rate_seconds`` of waiting for the client.
     """
@@ -243,7 +247,7 @@ class Settings(BaseSettings):
     header_seconds: Seconds = 20.0
     """Time limit for a request's headers, and for the rest of a body that is already answered."""
     unread_seconds: Seconds = 30.0
-    """Time over which a client must read an answer at 1 KiB/s or more, or its connection is ended."""
+    """A client is disconnected if it reads an answer at less than 1 KiB/s over this time."""
     otlp_endpoint: str | None = None
     """Collector of OpenTelemetry traces over HTTP, as in ``http://127.0.0.1:4318``.
 

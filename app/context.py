@@ -22,7 +22,7 @@ class RequestContext:
     actor: str | None = None  # the id of the API key, once the key is verified
     target: str | None = None  # the id of the object, once the actor's access to it is checked
     code: str | None = None  # the error code of the response, if it is a problem
-    recorded: bool = False  # whether its audit entry is durable
+    recorded: bool = False  # whether the audit entry of the request is durable
 
     @property
     def action(self) -> str:
@@ -44,7 +44,7 @@ def enter(context: RequestContext) -> Token[RequestContext | None]:
 
 
 def leave(token: Token[RequestContext | None]) -> None:
-    """Restore the context from before :func:`enter`."""
+    """Restore the context that was current before :func:`enter`."""
     _current.reset(token)
 
 

@@ -1,8 +1,9 @@
 """Callers who sign in with OpenID Connect.
 
-Each caller gets an id like a key's, so that datasets can be owned by and shared with these callers too. Issuer and
-subject are stored as a keyed hash only, so the table does not identify the person. The row is sealed like a key's.
-Without a seal, a writer to the database could give one caller the id of another.
+Each caller has a row in the table of API keys, with an id of the same form. So these callers can also own datasets, and
+datasets can be shared with them. The row has only a keyed hash of issuer and subject, so it does not identify the
+person. It has a seal, as the row of an API key has. Without the seal, an attacker who can write to the database could
+give one caller the id of another.
 """
 
 import hmac
@@ -41,7 +42,7 @@ def find_or_create(database: Database, identity_key: bytes, identity: "Identity"
 def _create(database: Database, identity_key: bytes, digest: str, role: str) -> ApiKey:
     try:
         with database.write() as tx:
-            tx.add(row := _row(identity_key, digest, role))
+            tx.add(row := _make_row(identity_key, digest, role))
             tx.flush()
             tx.expunge(row)
             return row
@@ -56,7 +57,7 @@ def _find(session: ReadSession, digest: str) -> ApiKey:
     return row
 
 
-def _row(identity_key: bytes, digest: str, role: str) -> ApiKey:
+def _make_row(identity_key: bytes, digest: str, role: str) -> ApiKey:
     name = f"sign-in {digest[:8]}"
     row = ApiKey(id=generate_id("key"), name=name, role=role, source="oidc", secret_hash=digest, created_at=now())
     row.seal = compute_seal(identity_key, row)
@@ -65,5 +66,5 @@ def _row(identity_key: bytes, digest: str, role: str) -> ApiKey:
 
 def _digest(identity_key: bytes, identity: "Identity") -> str:
     issuer, subject = (text.encode() for text in (identity.issuer, identity.subject))
-    stated = _PURPOSE + len(issuer).to_bytes(4, "big") + issuer + subject
-    return hmac.digest(identity_key, stated, "sha256").hex()
+    message = _PURPOSE + len(issuer).to_bytes(4, "big") + issuer + subject
+    return hmac.digest(identity_key, message, "sha256").hex()

@@ -1,11 +1,12 @@
 """Sign-ins at the dashboard: the session behind a browser's cookie.
 
-The cookie has the form ``<id>.<43 characters>``; the second part has 256 random bits. A keyed hash of it is stored. The
-hash also covers the row's id, key and end, and the key's secret. So a writer to the database can neither give a session
-to another key nor prolong it. A session ends when its key is revoked, expires or gets a new secret.
+The cookie has the form ``<id>.<43 characters>``; the second part has 256 random bits. The row of the session has a
+keyed hash of this part. The hash also covers the row's id, its API key, its end, and the hash of the key's secret. So
+an attacker who can write to the database can neither give a session to another key nor prolong it. A session ends when
+its key is revoked, expires or gets a new secret.
 
-A caller of the sign-in service has the role that its ID token stated. The cookie of such a session ends with
-``.<role>``, and the hash covers the role. So neither the browser nor a writer to the database can change it.
+A caller who signs in with OpenID Connect has the role in the ID token. The cookie of such a session ends with
+``.<role>``, and the hash covers the role. So neither the browser nor a writer to the database can change the role.
 """
 
 import hmac
@@ -26,19 +27,20 @@ from app.db import ReadSession, Write, WriteSession, generate_id, now
 from app.errors import Unauthenticated
 
 IDLE: Final = timedelta(minutes=30)
-"""A session that is not used for so long ends."""
+"""A session ends after this time without use."""
 LIFETIME: Final = timedelta(hours=12)
 """A session ends after this time in any case."""
 MOST: Final = 20
 """Largest number of sessions of one key. The next sign-in ends the oldest."""
 USE_NOTED_EVERY: Final = timedelta(minutes=1)
+"""Least time between two writes of the last use of a session."""
 _FORM = re.compile(r"(ses_[0-9a-z]{26})\.([A-Za-z0-9_-]{43})(?:\.(admin|owner|analyst|auditor))?", re.ASCII)
 _PURPOSE: Final = b"corevault.sign_in\0"
 
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A valid session and its key. ``ends_at`` is the earlier end of session and key."""
+    """A valid session and its key. ``ends_at`` is the end of the session or of the key, if that is earlier."""
 
     session: SignIn
     key: ApiKey
@@ -47,9 +49,10 @@ class SignedIn:
 
 
 def create(tx: WriteSession, identity_key: bytes, key: ApiKey, role: str | None = None) -> tuple[SignIn, str]:
-    """Create a session of ``key``; return it with its cookie's value, which cannot be read again.
+    """Create a session of ``key``; return it with the value of its cookie.
 
-    ``role``: of a caller of the sign-in service.
+    The value is not stored, so it cannot be read again. ``role`` is required for a caller who signed in with OpenID
+    Connect, and None otherwise.
     """
     assert (role is not None) == (key.source == "oidc")
     take_turn(tx, key.id)
@@ -70,7 +73,7 @@ def find(session: ReadSession, identity_key: bytes, cookie: str) -> SignedIn:
     """Find the session of a cookie.
 
     Raises:
-        Unauthenticated: the session is unknown, has ended or was not used for long, or its key is not valid.
+        Unauthenticated: the session is unknown, has ended or was not used for :data:`IDLE`, or its key is not valid.
     """
     match = _FORM.fullmatch(cookie)
     row = None if match is None else session.get(SignIn, match[1])
@@ -90,7 +93,7 @@ def find(session: ReadSession, identity_key: bytes, cookie: str) -> SignedIn:
 
 
 def note_use(row: SignIn, at: datetime) -> Write | None:
-    """Return the write that notes the use of the session; None if one was noted lately."""
+    """Return the write that records the use of the session; None if a recent use is recorded."""
     if at - row.last_used_at < USE_NOTED_EVERY:
         return None
     later = update(SignIn).where(SignIn.id == row.id, SignIn.last_used_at < at).values(last_used_at=at)

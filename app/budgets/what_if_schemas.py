@@ -31,7 +31,7 @@ class JobQuestion(Body):
 
 
 class AllocationQuestion(Body):
-    """The allocation of one key; the others stay."""
+    """A new allocation for one key. The allocations of other keys do not change."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"key_id": "key_01jd0000000000000000000000", "epsilon": 0.7}]}
@@ -40,7 +40,7 @@ class AllocationQuestion(Body):
     key_id: Annotated[str, Field(max_length=200)]
     """Id of the key."""
     epsilon: Annotated[float, Field(gt=0)] | None = None
-    """The most that the key's jobs may cost together; null: the allocation ends."""
+    """The most that the key's jobs may cost together; null ends the allocation."""
 
 
 class RiskView(ResponseBody):
@@ -56,11 +56,11 @@ class RiskView(ResponseBody):
     delta: float
     """Delta of that cost."""
     odds: float
-    """Odds to one that an attacker with even odds could reach at most, up to delta."""
+    """Highest odds to one that an attacker can reach from even odds, up to delta."""
     true_positives: float
     """Rate of true positives of a test with 1 % false positives."""
     exact: bool
-    """Whether the best test reaches that rate; otherwise it is an upper bound."""
+    """Whether some test reaches `true_positives`; otherwise it is an upper bound."""
 
 
 class JobOutlookView(ResponseBody):
@@ -92,7 +92,7 @@ class JobOutlookView(ResponseBody):
     more_like_this: int
     """Number of identical jobs that would still be admitted after this one."""
     epsilon_before: float
-    """Composed cost of the account now, with reservations."""
+    """Composed cost of the account now, including reservations."""
     epsilon_after: float
     """Composed cost of the account after the job."""
     risk_before: RiskView
@@ -111,17 +111,17 @@ class OutlookView(ResponseBody):
     reserved: CostView
     """Cost that open reservations add to `spent`."""
     remaining: CostView
-    """Cost of the largest single full-batch job that would be admitted; for an allocation, of the key's jobs."""
+    """Cost of the largest single full-batch job that fits; with an allocation, that fits into it too."""
     more_like_last: int | None
-    """Further jobs like the dataset's last one that fit; null if there was none."""
+    """Number of further jobs like the dataset's last one that fit; null if it had no job."""
     allocation: AllocationView | None
     """Allocation of the key in question; null if there is none."""
     risk: RiskView
-    """Bound on the risk of one unit if the highest limit so far is spent."""
+    """Bound on the risk of one unit if the whole of the highest limit so far is spent."""
 
 
 class ComparisonView(ResponseBody):
-    """The account now, and as it would be. Nothing is changed."""
+    """The account now, and after the change in question. Nothing is changed."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"before": _OUTLOOK, "after": _OUTLOOK}]})
 
@@ -137,9 +137,9 @@ class VerificationView(ResponseBody):
     model_config = ConfigDict(json_schema_extra={"examples": [{"verifies": True, "newest": None}]})
 
     verifies: bool
-    """Whether all entries follow each other and sum up to the balance of the account."""
+    """Whether the entries form one hash chain and add up to the balance of the account."""
     newest: EntryView | None
-    """The newest entry; a later chain that verifies still contains it. Null if the chain has none."""
+    """The newest entry; null if there is none. Note its hash: every later valid chain contains it."""
 
 
 class ChainKeyView(ResponseBody):
@@ -178,7 +178,7 @@ class ChainView(ResponseBody):
     )
 
     account_id: str
-    """Id of the account, which every hash covers."""
+    """Id of the account. Every hash covers it."""
     keys: list[ChainKeyView]
     """Public keys that may have signed."""
     entries: list[dict[str, Any]]
@@ -188,4 +188,4 @@ class ChainView(ResponseBody):
     head: dict[str, Any] | None
     """Signed snapshot of the newest state, with the newest entry as `end`; in the last part only."""
     after: int | None
-    """Sequence number after which the next part starts; null in the last part."""
+    """Sequence number of the last entry of this part, after which the next part starts; null in the last part."""

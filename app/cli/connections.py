@@ -1,8 +1,8 @@
 """Protection against slow clients (slowloris): a request's head must arrive in time.
 
-The server itself closes only a connection that is silent between two requests. It would wait without end for the first
-byte of a new connection and for the rest of started headers. It would also wait for the rest of a body that is answered
-already.
+Uvicorn closes a connection only if it is idle between two requests. Without this module, uvicorn would wait without
+limit for the first byte of a new connection, and for the rest of headers that have begun. It would also wait for the
+rest of a body that it has already answered.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from app.cli.unread_answers import ReadProtocol
 
 
 def make_protocol(head_seconds: float, unread_seconds: float) -> type[HttpToolsProtocol]:
-    """Make the server's protocol class, with these limits for slow clients.
+    """Make a protocol class for uvicorn, with these limits for slow clients.
 
     A connection is closed if no complete request head arrives within ``head_seconds``. It is also closed if its client
     reads too few bytes of a response over ``unread_seconds``.

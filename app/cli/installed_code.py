@@ -10,14 +10,14 @@ from typing import Any, Final
 
 OWN: Final = ("app", "workers", "migrations")
 LIBRARIES: Final = ("numpy", "scipy", "dp-accounting", "opendp", "randomgen")
-"""Distributions that compute answers, noise, subsamples or prices."""
+"""Distributions (packages of PyPI) that compute answers, noise, subsamples or prices."""
 _SERVER: Final = "corevault-server"
 
 
 def describe_code(commit: str | None) -> dict[str, Any]:
     """Describe the installed code: version, commit, and digests of sources and libraries.
 
-    ``commit`` is stated if the installation does not record its commit.
+    The argument ``commit`` is used if the installation does not record its commit.
     """
     return {
         "version": version(_SERVER),
@@ -41,10 +41,11 @@ def digest_sources(package: str) -> str:
 
 
 def digest_distribution(name: str) -> dict[str, Any]:
-    """Compute one digest of a distribution's record, and count altered files.
+    """Compute a digest of a distribution's ``RECORD``, and count altered files.
 
-    An altered file is absent, or differs from the record. Compiled bytecode has no digest in a record, and is left out.
-    So are scripts, which are outside of the package.
+    ``RECORD`` is the list of installed files with their digests. An altered file is absent, or its digest differs.
+    Compiled bytecode has no digest there, and is left out. Scripts are left out too, because they are outside of the
+    package.
     """
     try:
         installed = distribution(name)

@@ -1,1 +1,1 @@
-"""The continuous audit of production: its state in the database, its alarm, and fresh starts."""
+"""The continuous audit by workers: its state in the database, its alarm, and resets."""

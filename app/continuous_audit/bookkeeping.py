@@ -1,4 +1,7 @@
-"""Conversion of capitals to JSON and back."""
+"""Conversion of the capitals of an e-process to JSON and back.
+
+:mod:`app.privacy.audit.continuous` explains streams, bets and capitals.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -14,7 +17,10 @@ class Damaged(ValueError):
 
 
 def compute_design(weights: Mapping[str, float]) -> str:
-    """Compute the digest of streams, weights and alternatives. Capitals of another design have another meaning."""
+    """Compute a digest of the streams, their weights and the alternatives.
+
+    Stored capitals are valid only for the design under which they were computed.
+    """
     text = repr((sorted(weights.items()), ALTERNATIVES))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -1,4 +1,4 @@
-"""The one row with the state of the continuous audit. A migration makes it, so a missing row is damage."""
+"""The table of the continuous audit, with one row. A migration adds it, so a missing row is damage."""
 
 from datetime import datetime
 from typing import Any
@@ -13,15 +13,15 @@ ROW_ID = "continuous"
 
 
 class AuditState(Base):
-    """Numbers of the current e-process; logarithms are natural."""
+    """The state of the current e-process. Logarithms are natural."""
 
     __tablename__ = "continuous_audit"
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    resets: Mapped[int]  # fresh starts by operators; each one doubles the threshold
+    resets: Mapped[int]  # resets by operators; each one doubles the threshold
     started_at: Mapped[datetime]
-    design: Mapped[str]  # digest of streams and alternatives that the capitals belong to
-    carried: Mapped[float]  # log-evidence at the last change of the design; the capitals multiply it
+    design: Mapped[str]  # digest of the streams, weights and alternatives of the capitals
+    carried: Mapped[float]  # log-evidence at the last change of the design, before the present capitals
     capitals: Mapped[dict[str, Any]] = mapped_column(JsonObject)  # stream -> batches and bets
     log_evidence: Mapped[float]
     log_largest: Mapped[float]

@@ -1,8 +1,8 @@
 """The evidence of the continuous audit: tickets for batches, and their results.
 
-One batch is drawn at a time. A worker takes a ticket *before* it draws the answers, and only the newest ticket may
-record them. So all workers share one e-process, and the place of a batch in it does not depend on its answers. A batch
-that is lost with its worker has no effect on the evidence.
+One batch is drawn at a time. A worker takes a ticket *before* it draws the answers, and only the worker with the newest
+ticket may record answers. So all workers share one e-process, and the position of a batch in it does not depend on its
+answers. If a worker dies with its batch, the evidence does not change.
 """
 
 import math
@@ -29,7 +29,7 @@ _RECENT: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """The right to draw one batch; ``number`` is that of the batch."""
+    """The right to draw one batch. ``token`` is the fencing token, and ``number`` counts batches."""
 
     token: int
     number: int
@@ -37,7 +37,11 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The answers of one batch, and the weights of all streams."""
+    """The aligned answers of one batch of ``stream``, and their claimed distribution.
+
+    ``answers`` and ``present`` are ``(n,)``; ``present`` states whether the canary was in. ``weights`` has the weights
+    of all streams.
+    """
 
     stream: str
     claim: AnswerLaw
@@ -47,7 +51,10 @@ class Outcome:
 
 
 def take_ticket(tx: WriteSession) -> Ticket | None:
-    """Take the ticket for the next batch; None while another worker has it, and after an alarm or damage."""
+    """Take the ticket for the next batch.
+
+    The result is None while another worker has a ticket, and after an alarm or damage.
+    """
     at = read_time(tx)
     free = or_(
         AuditState.ticket_until.is_(None), AuditState.ticket_until < at, AuditState.ticket_until > at + 2 * TICKET
@@ -63,7 +70,10 @@ def take_ticket(tx: WriteSession) -> Ticket | None:
 
 
 def record_batch(tx: WriteSession, ticket: Ticket, outcome: Outcome) -> bool:
-    """Add a batch to the evidence; return whether the alarm is raised now. A lost ticket has no effect."""
+    """Add a batch to the evidence, and return whether this raises the alarm.
+
+    Without the newest ticket, nothing is recorded.
+    """
     state = tx.get(AuditState, ROW_ID, with_for_update=True, populate_existing=True)
     if state is None or state.ticket != ticket.token or state.ticket_until is None:
         return False
@@ -79,7 +89,7 @@ def record_batch(tx: WriteSession, ticket: Ticket, outcome: Outcome) -> bool:
 
 
 def _read_capitals(state: AuditState, weights: Mapping[str, float]) -> Capitals:
-    """Read the capitals. After a change of the design, their evidence is carried over and the bets start again.
+    """Read the capitals. After a change of the design, the evidence is kept and the bets start again.
 
     Raises:
         Damaged: the state is not sound, or contradicts its capitals.

@@ -12,15 +12,16 @@ from app.privacy.audit.continuous import Capital, expect_batches
 from app.privacy.audit.thresholds import compute_log_threshold
 
 _BATCHES_PER_TURN = 2
-"""Every second batch is of the stream with many canaries."""
+"""Every second batch belongs to the stream ``canaries``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
     """Figures of the current e-process.
 
-    ``expected_seconds`` is the expected time until a defect of :data:`~app.privacy.audit.continuous.DEFECT` that
-    starts now raises the alarm. It follows from the recent pace, or from the age of the last batch if that is longer.
+    Suppose that a defect of the size :data:`~app.privacy.audit.continuous.DEFECT` starts now. ``expected_seconds`` is
+    the expected time until it raises the alarm. It is computed from the recent time between batches, or from the age of
+    the last batch if that is longer.
     """
 
     answers: int
@@ -37,7 +38,7 @@ UNKNOWN = Status(0, 0.0, 0.0, 0.0, has_alarm=False, is_damaged=True, age_seconds
 
 
 def read_status(session: ReadSession) -> Status:
-    """Read the figures; of a damaged state, none."""
+    """Read the figures; :data:`UNKNOWN` if the state is damaged."""
     state = find_state(session)
     if state is None:
         return UNKNOWN
@@ -59,8 +60,8 @@ def read_status(session: ReadSession) -> Status:
 
 
 def _expect_batches(state: AuditState, capital: Capital) -> int:
-    most = compute_log_threshold(state.resets) - state.carried
-    return _BATCHES_PER_TURN * expect_batches(capital, list_weights()[CANARIES], most, ANSWERS)
+    missing = compute_log_threshold(state.resets) - state.carried
+    return _BATCHES_PER_TURN * expect_batches(capital, list_weights()[CANARIES], missing, ANSWERS)
 
 
 def _raise_to_power(logarithm: float) -> float:

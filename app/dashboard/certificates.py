@@ -1,4 +1,4 @@
-"""A release's certificate in words: its rules as a list."""
+"""Sentences that describe the certificate of a release."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from app.privacy.risk import compute_odds
 def describe_certificate(statement: Mapping[str, Any]) -> list[str]:
     """Describe the rules that the run followed, one sentence or two for each.
 
-    A statement of an earlier version may lack members; their rules are left out.
+    A statement of an earlier version may lack members. Sentences about them are left out.
     """
     return list(_describe(statement))
 

@@ -1,4 +1,4 @@
-"""Prometheus metrics of the API: counts and times of requests by route template."""
+"""Prometheus metrics of the API: number and duration of requests by route template."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -11,16 +11,16 @@ from prometheus_client.registry import Collector
 from app.http.middleware.outer_middleware import Exchange
 
 PUBLIC: Final = frozenset({"corevault_database_up", "corevault_sweeper_up"})
-"""Metrics that show only whether the service works."""
+"""Metrics that every caller may see, because they show only whether the service works."""
 PUBLIC_ROUTES: Final = frozenset({"/", "/health/live", "/health/ready", "/metrics", "/v1/keys"})
-"""Routes with the same answer for all callers. Their counts reveal nothing about owners, analysts or data."""
+"""Routes that give all callers the same answer. The number of requests to them reveals nothing about owners or data."""
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
 class Metrics:
-    """Metrics of the API. No caller can add a series.
+    """Metrics of the API. A caller cannot add a time series.
 
-    The values of all labels come from the code: templates, methods and statuses.
+    The values of all labels come from the code: route templates, methods and status codes.
     """
 
     def __init__(self, *collectors: Collector, shared: str | None = None) -> None:
@@ -28,7 +28,8 @@ class Metrics:
 
         Args:
             collectors: sources of further metrics, which are read at every scrape.
-            shared: the folder in which the library keeps the counts of all processes, even of ended ones.
+            shared: the folder in which prometheus_client keeps the counts of all processes, even after they end.
+                None if there is only one process.
         """
         self._registry = CollectorRegistry()
         self._shown = CollectorRegistry() if shared else self._registry
@@ -51,17 +52,17 @@ class Metrics:
         )
 
     def observe(self, exchange: Exchange) -> None:
-        """Count a request and its time."""
+        """Count a request, and record its duration."""
         request = exchange.request
         self._requests.labels(request.method, request.route, str(exchange.status)).inc()
         self._seconds.labels(request.route).observe(exchange.seconds)
 
     def text(self) -> bytes:
-        """Return all series in the exposition format, version 0.0.4."""
+        """Return all time series in the text format of Prometheus, version 0.0.4."""
         return generate_latest(self._shown)
 
     def public_text(self) -> bytes:
-        """Return the series that every caller may see. Uploads and jobs do not change them."""
+        """Return the time series that every caller may see. Uploads and jobs do not change them."""
         shown = CollectorRegistry()
         shown.register(_Public(self._shown))
         return generate_latest(shown)
@@ -77,7 +78,7 @@ class _Public(Collector):
 
     def collect(self) -> Iterable[Metric]:
         for family in self._registry.collect():
-            # a copy, because the registry shows the whole family
+            # a copy with fewer samples, because the registry also serves the whole family
             shown = Metric(family.name, family.documentation, family.type)
             shown.samples = [
                 each for each in family.samples if family.name in PUBLIC or each.labels.get("route") in PUBLIC_ROUTES

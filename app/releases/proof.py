@@ -22,10 +22,10 @@ from app.vault.signing import KeyRing
 from app.vault.store import ObjectStore
 
 Finding = tuple[str, str]
-"""The id of a release, and a fault of it in plain words."""
+"""The id of a release, and a sentence that states its fault."""
 
 Check = Callable[[ReadSession, Release, bool], str | None]
-"""Return a fault of a release, or None. The flag states whether the release is of private data."""
+"""Return a fault of a release, or None. The flag is True for a release of private data."""
 
 _CHUNK = 2**20
 
@@ -43,7 +43,7 @@ def find_faults(session: ReadSession, ring: KeyRing, store: ObjectStore | None) 
 
 
 def _apply(check: Check, session: ReadSession, release: Release, private: bool) -> str | None:
-    """Apply a check. A row that was tampered with may have any shape."""
+    """Apply a check. A row with an unexpected form, as after tampering, is a fault too."""
     try:
         return check(session, release, private)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):
@@ -76,7 +76,7 @@ def _check_charge(session: ReadSession, release: Release, private: bool) -> str 
     ):
         return "the ledger has no settled charge with the certificate's events"
     if not certificate_checks.is_chained(session, release.job_id, stated["account"]):
-        return "the ledger entry or checkpoint that the certificate names is not in the chain after the charge"
+        return "the ledger entry or checkpoint that the certificate names is not in the chains, or precedes the charge"
     return None
 
 
@@ -92,7 +92,7 @@ def _check_objects(store: ObjectStore, release: Release) -> Iterator[str]:
             yield "the row's representations are malformed"
         else:
             if digest_and_length != (each["sha256"], each["length"]):
-                yield f"the representation {name} has other bytes"
+                yield f"the bytes of the representation {name} differ from the recorded digest or length"
 
 
 def _digest(store: ObjectStore, name: str) -> tuple[str, int]:

@@ -172,7 +172,7 @@ def test_changed_or_lost_representation_is_found(house: House, verify: Verify, d
     with house.areas.released.create(stored["object"]) as writer:
         writer.write(b"other")
         writer.publish()
-    assert f"the representation {name} has other bytes" in verify().output
+    assert f"the bytes of the representation {name} differ from the recorded digest or length" in verify().output
     assert verify("--no-storage").exit_code == 0
 
 

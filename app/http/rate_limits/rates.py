@@ -16,7 +16,7 @@ from app.http.rate_limits.rate_windows import Rate, Windows, WindowState
 
 
 class TooMany(RateLimited):
-    """A full window. ``Retry-After`` states how long to wait."""
+    """The window is full. ``Retry-After`` states the seconds to wait."""
 
     def __init__(self, state: WindowState, headers: Mapping[str, str] | None = None) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class RateLimits:
     def request(self, caller_id: str, count: int = 1) -> Mapping[str, str]:
         """Count ``count`` requests of this caller, and return the RateLimit headers.
 
-        At most, they take the rest of an empty window. So every call succeeds in some window.
+        At most, they count as one less than the limit. So a call with a large ``count`` succeeds in an empty window.
 
         Raises:
             TooMany: the window is full.
@@ -47,7 +47,7 @@ class RateLimits:
         return headers
 
     def failed_sign_in(self, scope: Scope) -> None:
-        """Count a failed sign-in by the client's address. It does not limit requests with valid keys.
+        """Count a failed sign-in for the client's address. Requests with valid keys are not limited by it.
 
         Raises:
             TooMany: the window is full.

@@ -1,9 +1,9 @@
-"""Schedules of steps: lengths and directions.
+"""Schedules of gradient descent: the direction and the length of each step.
 
-- ``cosine``: Adam's direction, and lengths that decay to zero by a cosine.
-- ``published``: Adam's direction, and lengths ``alpha / t``. The program of *Bayesian Pseudocoresets* (2020) takes
-  these steps, and Section 4 states their lengths.
-- ``gradient``: the gradient itself, and lengths ``alpha / t``, as Algorithm 1 of the paper is written.
+- ``cosine``: Adam's direction, and lengths that decay to zero along a cosine.
+- ``published``: Adam's direction, and the length ``alpha / t`` at step t. The program of *Bayesian Pseudocoresets*
+  (2020) takes these steps. Section 4 of the paper states their lengths.
+- ``gradient``: the gradient as direction, and the length ``alpha / t``, as in Algorithm 1 of the paper.
 """
 
 from dataclasses import dataclass
@@ -17,15 +17,16 @@ COSINE, PUBLISHED, GRADIENT = "cosine", "published", "gradient"
 STEPS: Final = Choice(
     "steps",
     (COSINE, PUBLISHED, GRADIENT),
-    "Steps of the descent. cosine: Adam's, which decay to zero by a cosine. published: Adam's, which decay as 1/t; "
-    "weights start at N/M and have the unit 1. gradient: the same with the gradient itself, which may diverge.",
+    "Steps of the gradient descent. cosine: Adam's steps, whose lengths decay to zero along a cosine. published: "
+    "Adam's steps, whose lengths decay as 1/t; weights start at N/M and have the unit 1. gradient: as published, but "
+    "along the gradient itself, which may diverge.",
     COSINE,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """``iterations`` steps of one ``kind``; ``rate`` is the length of the first."""
+    """``iterations`` steps of one ``kind``; ``rate`` is the length of the first step."""
 
     kind: str
     rate: float
@@ -37,14 +38,14 @@ class Schedule:
         return self.kind != COSINE
 
     def length(self, iteration: int) -> float:
-        """Compute the length of a step; the first iteration is 0."""
+        """Compute the length of the step at ``iteration``, which counts from 0."""
         if self.is_published:
             return self.rate / (iteration + 1)
         return self.rate * cosine_decay(iteration, self.iterations)
 
     def turn(self, moments: Adam, gradient: Array64) -> tuple[Adam, Array64]:
-        """Compute the direction to subtract, in the shape of ``gradient``, and the next moments.
+        """Return Adam's next moments and the direction to subtract, shaped as ``gradient``.
 
-        It may overwrite ``gradient``.
+        The array ``gradient`` may be overwritten.
         """
         return (moments, gradient) if self.kind == GRADIENT else step_adam(moments, gradient)

@@ -1,28 +1,36 @@
-"""The cached balance in two columns: amounts, which change with every entry, and limits, which seldom change.
+"""The cached balance as two JSON columns: amounts change with every entry, limits rarely.
 
-Limits are long documents. To write them with every entry would cost more than the rest of a reservation.
+The limits are a long document. Writing it with every entry would take longer than the rest of a reservation.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_MOVING = frozenset({"spent", "reserved", "settled", "frozen", "unended"})
+_AMOUNTS = frozenset({"spent", "reserved", "settled", "frozen", "unended"})
 
 
 @dataclass(frozen=True, slots=True)
 class BalanceColumns:
-    """Two documents of one shape; every member is in one of them."""
+    """The two columns of one balance.
+
+    Both documents have the same nesting of objects and lists. Each member of the balance is in one of them.
+    """
 
     limits: Any
     amounts: Any
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "BalanceColumns":
+        """Split the JSON form of a balance."""
         return cls(*_split(document))
 
     def whole(self) -> Any:
-        """The document that was split."""
+        """Return the JSON form of the balance.
+
+        Raises:
+            ValueError, TypeError, AttributeError: the columns were edited, and do not match.
+        """
         return _merge(self.limits, self.amounts)
 
 
@@ -30,7 +38,7 @@ def _split(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     limits: dict[str, Any] = {}
     amounts: dict[str, Any] = {}
     for name, value in document.items():
-        if name in _MOVING:
+        if name in _AMOUNTS:
             amounts[name] = value
         elif name == "unit" or not isinstance(value, dict | list):
             limits[name] = value
@@ -46,6 +54,6 @@ def _merge(limits: Any, amounts: Any) -> Any:
     if isinstance(limits, list):
         return [_merge(*pair) for pair in zip(limits, amounts, strict=True)]
     if not isinstance(limits, dict):
-        raise ValueError("two documents of different shapes")
+        raise ValueError("the limits and amounts of a balance have different shapes")
     shared = {name: _merge(limits[name], amounts[name]) for name in limits.keys() & amounts.keys()}
     return {**limits, **amounts, **shared}

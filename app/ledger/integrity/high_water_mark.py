@@ -1,8 +1,9 @@
 """The high-water mark: the newest checkpoints, stored outside the database's backups.
 
 A mark is a checkpoint with the balance of its account, signed by the ledger key. It is written after the checkpoint is
-durable and before anything follows from it. A database without the newest mark's checkpoint is an older or another one.
-Nothing is written to it until an operator has reconciled the two.
+durable, and before the step that the checkpoint protects. If a database does not contain the checkpoint of the newest
+mark, it is an older state, or another database. The service does not write to it until an operator has run
+``corevaultd reconcile``.
 """
 
 import json
@@ -23,12 +24,12 @@ from app.vault.signing import Signer
 
 _KIND = "corevault.mark"
 BEHIND = (
-    "The database is older than its high-water mark, or another one: it was restored or swapped. Nothing is written "
-    "to it until an operator has run 'corevaultd reconcile'."
+    "The database is behind its high-water mark: it was restored from a backup, or is another database. The service "
+    "does not write to it until an operator has run 'corevaultd reconcile'."
 )
 MISSING = (
-    "The ledger has checkpoints, and COREVAULT_MARK_URL has no mark. Restore the mark; if there never was one, run "
-    "'corevaultd reconcile --adopt'."
+    "The ledger has checkpoints, but there is no mark at COREVAULT_MARK_URL. Restore the mark. If there never was one, "
+    "run 'corevaultd reconcile --adopt'."
 )
 
 
@@ -53,7 +54,7 @@ class HighWaterMark:
         self.confirmed = False
 
     def confirm(self, database: Database) -> None:
-        """Check ``database`` against the mark, unless that was done successfully before.
+        """Check ``database`` against the mark, unless the last check succeeded.
 
         Raises:
             DependencyUnavailable: as :meth:`check`.
@@ -66,7 +67,7 @@ class HighWaterMark:
         """Compare the database with the newest mark.
 
         Raises:
-            DependencyUnavailable: the database is behind the mark, the mark is missing, or cannot be reached.
+            DependencyUnavailable: the database is behind the mark, or the mark is missing or cannot be reached.
         """
         self.confirmed = False
         top = find_newest(self._marks.names())
@@ -78,12 +79,13 @@ class HighWaterMark:
         self.confirmed = True
 
     def begin(self, account_id: str) -> None:
-        """Announce the first mark, before the first checkpoint is durable.
+        """Store an empty first mark, before the first checkpoint is durable.
 
-        Otherwise a crash between the two would look like a removed mark and block all writes.
+        Without it, a crash between the first checkpoint and its mark would look like a removed mark, which blocks all
+        writes.
 
         Raises:
-            DependencyUnavailable: the place cannot be reached.
+            DependencyUnavailable: the storage of marks cannot be reached.
         """
         if not self._marks.names():
             self._marks.put(MarkName(account_id, 0, GENESIS), b"")
@@ -92,7 +94,8 @@ class HighWaterMark:
         """Write the mark of a durable checkpoint.
 
         Raises:
-            DependencyUnavailable: the place cannot be reached; then nothing may follow from the checkpoint.
+            DependencyUnavailable: the storage of marks cannot be reached. The caller must not take the step that the
+                checkpoint protects.
         """
         name = MarkName(row.account_id, row.sequence, row.checkpoint_hash)
         signed = self._signer.sign({"kind": _KIND, "name": str(name), "balance": balance})
@@ -106,7 +109,7 @@ class HighWaterMark:
         """The accounts whose newest mark does not record a freeze.
 
         Raises:
-            DependencyUnavailable: the place cannot be reached.
+            DependencyUnavailable: the storage of marks cannot be reached.
         """
         if not account_ids:
             return []
@@ -133,16 +136,16 @@ class HighWaterMark:
 
 
 def describe_balance(account: Account) -> dict[str, Any]:
-    """The balance for a mark; frozen also if the chain could not record the freeze."""
+    """The balance for a mark. It states a freeze even if the chain could not record it."""
     try:
         whole = account.stored.whole()
-    except (ValueError, TypeError, AttributeError):  # it was edited: the mark cannot be read, which blocks all writes
+    except (ValueError, TypeError, AttributeError):  # edited columns; the mark then has no readable balance
         whole = {}
     return {**whole, "frozen": account.frozen_at is not None}
 
 
 def has_checkpoint(session: ReadSession, name: MarkName) -> bool:
-    """Whether the database contains a mark's checkpoint; the announcement of a mark has none."""
+    """Whether the database contains the checkpoint of a mark; an empty first mark needs none."""
     if name.sequence == 0:
         return True
     checkpoint = exists().where(Checkpoint.sequence == name.sequence, Checkpoint.checkpoint_hash == name.digest)

@@ -1,4 +1,7 @@
-"""Replies to reads of a part of a release: status, headers and range, without the bytes."""
+"""Replies to requests for the points or the belief of a release.
+
+A reply has status, headers and range, and not the bytes.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,12 +21,14 @@ from app.releases.http.negotiation import (
 from app.releases.models import Release
 
 FOREVER: Final = "public, max-age=31536000, immutable"
+"""``Cache-Control`` of a public release."""
 KEYED: Final = "private, no-cache"
+"""``Cache-Control`` of a release that only some API keys may read."""
 Status = Literal[200, 206, 304]
 
 
 class OutOfRange(RangeNotSatisfiable):
-    """States the length of the representation in ``Content-Range``."""
+    """The requested range is not satisfiable; ``Content-Range`` states the length."""
 
     def __init__(self, length: int) -> None:
         super().__init__()
@@ -32,7 +37,7 @@ class OutOfRange(RangeNotSatisfiable):
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """The parts of a request that choose the reply; None for a header that was not sent."""
+    """The query parameter and headers that decide the reply; None for each that was not sent."""
 
     format: str | None = None
     accept: str | None = None
@@ -44,7 +49,7 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """One stored format of a part."""
+    """A part of a release in one format; ``object`` is its name in the store."""
 
     object: str
     length: int
@@ -56,7 +61,8 @@ class Representation:
 class Reply:
     """A reply without its bytes.
 
-    Without ``part``, the body is the whole representation, or empty for status 304.
+    ``part`` is the range of bytes in the body. If it is None, the body is the whole representation, or empty for status
+    304.
     """
 
     status: Status
@@ -67,13 +73,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """Every representation of a part of a release, by its format."""
+    """All representations of a part of a release, by format."""
 
     by_format: Mapping[str, Representation]
 
     @classmethod
     def of(cls, release: Release, part: Part) -> "Offers":
-        """Find the offers of a release.
+        """Find the representations of ``part`` of a release.
 
         Raises:
             NotFound: the release has no such part.
@@ -88,7 +94,9 @@ class Offers:
         """Choose the reply to a GET. The reply to a HEAD is the same without ``range``.
 
         Raises:
-            NotAcceptable, PreconditionFailed, OutOfRange.
+            NotAcceptable: ``Accept`` allows no stored format.
+            PreconditionFailed: ``If-Match`` does not contain the entity tag.
+            OutOfRange: the requested range is not satisfiable.
         """
         offered = {name: MEDIA_TYPES[name] for name in self.by_format}
         chosen = self.by_format[read.format or choose(read.accept, offered)]

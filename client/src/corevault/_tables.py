@@ -23,7 +23,10 @@ Columns = Sequence[Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as CSV. Each call of ``chunks()`` starts over; ``index`` are the names of a pandas index."""
+    """A table as CSV.
+
+    Each call of ``chunks()`` starts again at the first row. ``index`` has the names of a pandas index.
+    """
 
     names: tuple[str, ...]
     chunks: Callable[[], Iterator[bytes]]
@@ -31,7 +34,7 @@ class Table:
 
 
 def count_rows_at_once(width: int) -> int:
-    """The number of rows of ``width`` cells that are held in memory at once."""
+    """The number of rows in one chunk in memory, for rows of ``width`` cells."""
     return max(1, min(_MOST_ROWS, _MOST_CELLS // max(width, 1)))
 
 
@@ -41,7 +44,7 @@ def is_frame(source: object) -> bool:
 
 
 def make_table(source: object) -> Table | None:
-    """``source`` as a table; None if it is not a table.
+    """Convert ``source`` to a table; None if it is not a table.
 
     Raises ``WrongType`` and ``InvalidArgument`` for a table that cannot be uploaded.
     """
@@ -95,7 +98,7 @@ def _from_arrow(source: Any) -> Table:
 
 
 def make_arrow_table(source: Any) -> Any:
-    """A pyarrow Table of an object with an Arrow stream.
+    """Convert an object with the Arrow PyCapsule interface to a pyarrow Table.
 
     Raises ``WrongType`` for a single column, and for a reader that can be read only once.
     """
@@ -124,7 +127,10 @@ def _from_mapping(source: Mapping[Any, Any]) -> Table:
 
 
 def as_column(values: Any, name: str) -> Any:
-    """``values`` as a list or an array ``(n,)``. Raises ``WrongType`` for values without order or length."""
+    """Convert ``values`` to a list or an array ``(n,)``.
+
+    Raises ``WrongType`` for values without order or length.
+    """
     if isinstance(values, list | tuple | range):
         return values
     if isinstance(values, str | bytes | Mapping | set | frozenset) or not hasattr(values, "__len__"):

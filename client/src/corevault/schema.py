@@ -1,7 +1,7 @@
 """Declared columns of a table.
 
-Bounds and categories are public. Take them from a codebook or from the wording of a question, never from the rows:
-the budget does not account for information about rows in a declaration.
+Bounds and categories are public. Take them from a codebook or from the wording of a survey's questions, never from the
+rows. The budget does not account for information about rows in a declaration.
 """
 
 import math
@@ -128,9 +128,9 @@ def integer(name: str, lower: int, upper: int, *, impute: int | None = None) -> 
 
 
 def categorical(name: str, categories: Sequence[str], *, impute: str | None = None) -> Column:
-    """A column of ``categories``. The first is the reference, which has no design column.
+    """A column of ``categories``. The first one is the reference category, without a design column.
 
-    A cell matches the category of the same text, and otherwise the category of the same value: ``1.0`` is ``"1"``.
+    A cell matches the category with the same text, or else the category with the same value: ``1.0`` matches ``"1"``.
 
     >>> categorical("sex", ["Female", "Male"]).categories
     ('Female', 'Male')
@@ -150,7 +150,7 @@ def binary(name: str, *, impute: bool | None = None) -> Column:
 
 
 def _fill(column: Column, places: NDArray[np.float64]) -> list[Any]:
-    """Cells of a column, from numbers in (0, 1)."""
+    """Make cells of a column. Each of ``places``, a number in (0, 1), selects one value."""
     if column.categories is not None:
         return [column.categories[int(place * len(column.categories))] for place in places]
     if column.lower is None or column.upper is None:
@@ -192,7 +192,7 @@ class Schema:
 
     @property
     def names(self) -> list[str]:
-        """The columns' names, which can select a DataFrame's columns before an upload.
+        """The names of the columns, in order, as for ``frame[schema.names]`` before an upload.
 
         >>> Schema(integer("age", 17, 90), binary("sick")).names
         ['age', 'sick']
@@ -228,9 +228,9 @@ class Schema:
     def dummy(self, count: int) -> Any:
         """``count`` rows that fit the declaration, to try code before there is a release.
 
-        They are computed from the declaration alone, and always the same. Each column fills its bounds or categories
-        evenly, and columns do not depend on one another. So results of a model on them mean nothing. The table is a
-        DataFrame, or a mapping of names to lists if pandas is not installed.
+        The rows are computed from the declaration alone, and are always the same. The values of a column are spread
+        evenly over its bounds or categories, and columns are independent. So results of a model on these rows mean
+        nothing. The table is a DataFrame, or a mapping of names to lists if pandas is not installed.
 
         >>> Schema(integer("age", 17, 90), categorical("sex", ["F", "M"])).dummy(3).values.tolist()
         [[35, 'F'], [17, 'M'], [73, 'F']]
@@ -248,7 +248,7 @@ class Schema:
             return table
 
     def check(self, table: object) -> TableCheck:
-        """Counts the cells of a table that would be missing or clamped. Sends nothing.
+        """Counts the cells that would be missing or clamped, on this machine.
 
         ``table`` is one of these:
 
@@ -257,9 +257,9 @@ class Schema:
 
         A large file is read in batches.
 
-        The server reports no number of null rows. If the cells of a column are not coded as declared (``M`` for
-        ``Male``), every row becomes null without a message. The counts depend on the rows, so do not change the
-        declaration because of them, except to correct an obvious mistake.
+        Nothing is sent. The server does not report the number of null rows. If the cells of a column are not coded as
+        declared (``M`` for ``Male``), every row becomes null without a message. The counts depend on the rows. So do
+        not change the declaration because of them, except to correct an obvious mistake.
 
         Raises ``WrongType`` for any other object, and ``InvalidArgument`` if it cannot be read as a table.
 

@@ -1,7 +1,7 @@
-"""The belief at one parameter: draws of rows, their information, and the corrections by matrices.
+"""Coordinates for the two information matrices at one parameter.
 
-Two information matrices exist at each parameter. One is computed from the draws. The other, the belief's, also holds
-the answers of information queries. A frame has coordinates for both, so that modules can compare and combine them.
+The first matrix is computed from the draws of rows. The second is the belief's: it also uses the answers of information
+queries, which correct the first. A frame has the factors of both, so that other modules can compare and combine them.
 """
 
 from dataclasses import dataclass
@@ -15,19 +15,22 @@ from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.tuning import TUNING
 
 _LEAST, _MOST = 0.02, 50.0
-"""Least and largest correction of squared lengths."""
+"""Least and largest eigenvalue of the correction B that changes the lengths of factors."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
     """Coordinates in which the draws' information, or the belief's, is the identity.
 
-    ``own`` ``(D, D)`` is L, the Cholesky factor of the draws' information ``L L'``, the prior included. The belief's
-    information is ``L B L'``: B is the correction by matrices. ``values`` ``(D,)`` and ``axes`` ``(D, D)`` are the
-    eigenvalues and eigenvectors of B. ``white`` ``(M, r, D)`` are the draws' information factors in the coordinates of
-    L. ``back`` ``(D, D)`` is ``L B^(1/2)`` with the symmetric root, and ``forth`` its inverse. ``back back'`` is the
-    belief's information, and its coordinates have the same directions as those by L. ``prior`` ``(D, D)`` is the
-    prior's precision in the coordinates of L.
+    The draws' information, with the prior's precision, is ``L L'``. The belief's information is ``L B L'``, so B is the
+    correction by the answers.
+
+    - ``own`` ``(D, D)``: L, a Cholesky factor.
+    - ``values`` ``(D,)`` and ``axes`` ``(D, D)``: the eigenvalues and eigenvectors of B.
+    - ``white`` ``(M, r, D)``: the draws' information factors in the coordinates of L.
+    - ``back`` ``(D, D)``: ``L B^(1/2)`` with the symmetric root, so ``back back'`` is the belief's information.
+    - ``forth`` ``(D, D)``: the inverse of ``back``.
+    - ``prior`` ``(D, D)``: the prior's precision in the coordinates of L.
     """
 
     own: Array64
@@ -40,11 +43,11 @@ class Frame:
 
     @property
     def shortened(self) -> Array64:
-        """The draws' factors, with lengths as the belief gives them.
+        """The draws' information factors ``(M, r, D)``, with lengths relative to the belief's information.
 
-        They are ``(M, r, D)``, in the directions of ``white``. Where the belief has more information than the draws, a
-        draw is a smaller part of it, so its factor is shorter. The scale is the geometric mean of ``B^(-1/2)`` over the
-        axes. Each axis is weighted by its part of the factor's squared length.
+        The directions are the same as in ``white``. If the belief has more information in a direction than the draws,
+        one draw is a smaller part of it, so its factor becomes shorter. The length is multiplied by the geometric mean
+        of ``B^(-1/2)`` over the axes. The weight of an axis is its share of the factor's squared length.
         """
         along = np.square(self.white @ self.axes)
         share = along / np.maximum(along.sum(axis=2, keepdims=True), 1e-300)
@@ -75,11 +78,11 @@ def make_frame(rows: Rows, theta: Array64, information: Array64, prior: Prior) -
 
 
 def carry(rows: Rows, information: Array64, start: Array64, end: Array64, prior: Prior) -> Array64:
-    """Carry the belief's information ``(D, D)`` from ``start`` to ``end``.
+    """Predict the belief's ``information`` ``(D, D)``, which is at ``start``, for ``end``.
 
-    Information depends on the parameter. The draws' information changes from ``L L'`` to ``L A L'``. The same
-    congruence, by ``L A^(1/2) L^-1``, is applied to the belief's. :attr:`Tuning.most_change` limits the eigenvalues
-    of A.
+    Information depends on the parameter. Between the two, the draws' information changes from ``L L'`` to ``L A L'``.
+    The belief's information X is assumed to change in the same way, to ``C X C'`` with ``C = L A^(1/2) L^-1``.
+    :attr:`Tuning.most_change` limits the eigenvalues of A.
     """
     own = factorise(rows.information(start) + prior.precision(start))
     values, axes = np.linalg.eigh(whiten(rows.information(end) + prior.precision(end), own))
