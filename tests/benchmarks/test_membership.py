@@ -90,6 +90,7 @@ def test_an_attack_beyond_the_guarantee_is_named() -> None:
 
 
 def test_the_methods_are_the_private_ones() -> None:
+    """A release of ``dp-groups`` contains its answers, which the audit of whole runs attacks."""
     from app.inference.registry import list_methods  # noqa: PLC0415
 
-    assert set(membership.METHODS) == {method.id for method in list_methods() if method.private}
+    assert set(membership.METHODS) == {method.id for method in list_methods() if method.private} - {"dp-groups"}

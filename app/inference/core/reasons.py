@@ -108,8 +108,7 @@ VARIATIONAL: Final = Reason(
 )
 GROUP_WEIGHTS: Final = Reason(
     "group-weights",
-    "The release has weights of groups, and no posterior with intervals. "
-    "Use the weights to choose data. Their error is not stated.",
+    "The release has weights of groups without a stated error, and no posterior. Use the weights to choose data.",
 )
 CATALOGUE: Final[Mapping[str, Reason]] = {
     reason.code: reason
