@@ -6,11 +6,11 @@ import httpx
 import pytest
 
 from app.db import Database
-from app.releases.http.formats import STORED_MEDIA_TYPES
 from app.vault.errors import ObjectMissing
 from app.vault.local_store import LocalStore
 from tests.factories import rows
 from tests.factories.datasets import declared, stored, uploaded
+from tests.factories.representations import REPRESENTATIONS
 from tests.factories.worker import House, job_body, make_house
 
 TABLE = b"age,hours,sex,income_gt_50k\n20,40,Male,1\n30,50,Female,0\n"
@@ -49,4 +49,4 @@ def test_an_api_that_cannot_reach_the_vault_does_all_its_work(
     assert len(list(vault.rglob("objects/*/*"))) == 1
     house.sweeper.sweep()
     assert list(vault.rglob("objects/*/*")) == []
-    assert len(stored(house.areas)) == len(STORED_MEDIA_TYPES) + 1  # and the upload that waits
+    assert len(stored(house.areas)) == len(REPRESENTATIONS) + 1  # and the upload that waits

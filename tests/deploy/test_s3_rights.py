@@ -12,7 +12,6 @@ import pytest
 
 from app.db import Database
 from app.errors import DependencyUnavailable
-from app.releases.http.formats import STORED_MEDIA_TYPES
 from app.vault.areas import WorkerAreas
 from app.vault.errors import ObjectMissing
 from app.vault.marks import MarkName, Marks, open_marks
@@ -22,6 +21,7 @@ from app.vault.stores import open_store
 from support.servers import S3
 from tests.factories import rows
 from tests.factories.datasets import declared, entries, uploaded
+from tests.factories.representations import REPRESENTATIONS
 from tests.factories.s3_users import MARK_PREFIX, POLICIES, PREFIX, User, enforce, new_user, policy
 from tests.factories.services import areas_at, worker_areas_at
 from tests.factories.worker import House, job_body, make_house
@@ -106,7 +106,7 @@ def test_each_credential_allows_everything_its_service_needs(house: House, owner
     kept = {name for name, content in entries(left.incoming).items() if content}
     assert (kept, [content for content in entries(left.vault).values() if content]) == (set(), [])
     assert [content for content in entries(left.keys.store).values() if content] == []
-    assert len([content for content in entries(left.released).values() if content]) == len(STORED_MEDIA_TYPES)
+    assert len([content for content in entries(left.released).values() if content]) == len(REPRESENTATIONS)
 
 
 def test_large_objects_need_no_further_rights(bucket: Bucket) -> None:

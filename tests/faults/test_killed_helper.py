@@ -17,10 +17,10 @@ from sqlalchemy import func, select
 from app.main import create_app
 from app.queue import SUM_PARTITION
 from app.queue.sender import CeleryQueue
-from app.releases.http.formats import STORED_MEDIA_TYPES
 from app.releases.models import Release
 from tests.factories import rows
 from tests.factories.datasets import CSV, declared, stored
+from tests.factories.representations import REPRESENTATIONS
 from tests.factories.transport import AppTransport
 from tests.factories.worker import House, job_body
 from tests.faults.process import Forked
@@ -149,7 +149,7 @@ def test_job_succeeds_if_a_helper_is_killed_while_it_sums_a_part(
     remaining = [
         name for name in stored(house.areas) if OBJECT.fullmatch(name)
     ]  # a large object may consist of numbered pieces
-    assert len(remaining) == 1 + len(STORED_MEDIA_TYPES)  # the table, and every representation
+    assert len(remaining) == 1 + len(REPRESENTATIONS)  # the table, and every representation
 
 
 def _end(worker: Forked) -> None:
