@@ -33,6 +33,9 @@ NOISE_OPERATIONS = 12_000.0
 _WORD_OPERATIONS = 400.0
 """Operations on one word of a document that do not depend on the number of topics."""
 
+_VALUE_BYTES = 32.0
+"""Bytes of a value of a row in single precision, with temporary arrays. All rows of a unit are in memory at once."""
+
 _ENDGAME_STEPS = 100
 _PUBLIC_PROJECTIONS = 1024
 _SPARE_ADDRESSES = 4 << 30
@@ -89,7 +92,8 @@ def compute_run_limits(plan: MechanismPlan, facts: DeclaredFacts, scale: float =
     cells = rows * width * sum(share for share, _ in shares)
     row_bytes = 4.0 * min(RESIDENT_BYTES, rows * (4 * width + 1)) + 32 * rows
     point_bytes = 64.0 * (plan.size * (longest + width) + longest + width**2)
-    return _scale_limits(operations, cells, row_bytes + point_bytes, scale)
+    unit_bytes = _VALUE_BYTES * each * float(width + max(_count_values(query, model) for query in plan.queries))
+    return _scale_limits(operations, cells, row_bytes + point_bytes + unit_bytes, scale)
 
 
 def _count_operations(query: PlannedQuery, model: RowModel, each: int) -> float:
@@ -106,6 +110,15 @@ def _count_operations(query: PlannedQuery, model: RowModel, each: int) -> float:
         draws = length // model.groups
         return width * float(draws + width) + (1 + draws) * float(model.groups + min(each, model.groups))
     return width * float(length + width)
+
+
+def _count_values(query: PlannedQuery, model: RowModel) -> int:
+    """Count the values that a query computes from one row; a row also marks its group among all."""
+    if isinstance(model, LatentDirichlet):
+        return model.topics
+    if isinstance(model, GroupedModel):
+        return query.length // model.groups + model.groups
+    return query.length
 
 
 def _scale_limits(operations: float, cells: float, memory_bytes: float, scale: float) -> RunLimits:

@@ -7,6 +7,8 @@ import re
 from typing import Any, Final
 
 MOST_LINES: Final = 100
+LONGEST_LINE: Final = 300
+"""Characters of a line; the time for one that cannot be read grows with its length and that of a name."""
 _NAME: Final = r"[A-Za-z][A-Za-z0-9_]{0,62}"
 _INTERACTION: Final = re.compile(rf"{_NAME}(?:\s*[:*]\s*{_NAME})+", re.ASCII)
 _CALL: Final = re.compile(rf"(poly|bs)\(\s*({_NAME})\s*,\s*([0-9]{{1,2}})\s*\)", re.ASCII)
@@ -14,6 +16,7 @@ _NUMBER: Final = re.compile(r"(.{1,200}?)\s*=\s*(-?(?:[0-9]{1,12}(?:\.[0-9]{0,12
 WRITE_TERM: Final = "Write one term a line, as in age:sex, poly(age, 3) or bs(age, 4)."
 WRITE_NUMBER: Final = "Write one name and number a line, as in age = 0.5."
 _TOO_MANY: Final = f"Use at most {MOST_LINES} lines."
+_TOO_LONG: Final = f"Use at most {LONGEST_LINE} characters in a line."
 _CALLS: Final = {"poly": ("polynomial", "degree"), "bs": ("spline", "df")}
 
 
@@ -51,6 +54,8 @@ def _split(text: str) -> list[str]:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > MOST_LINES:
         raise NotRead(_TOO_MANY)
+    if any(len(line) > LONGEST_LINE for line in lines):
+        raise NotRead(_TOO_LONG)
     return lines
 
 

@@ -46,7 +46,10 @@ def document(settings: Settings) -> dict[str, Any]:
     found: dict[str, list[dict[str, Any]]] = {
         "contributions": [{"query": "mean_sum", "one_row": 0.9998, "three_rows": 0.9998, "holds": True}],
         "canaries": [report.audit_many_answers(AnswerLaw(1.0, rate), FEW) for rate in (1.0, 0.3)],
-        "one-run": [{"canaries": 1000, "guesses": 150, "correct": 120, "by_guesses": by_guesses, "holds": True}],
+        "one-run": [
+            {"canaries": 1000, "guesses": 150, "correct": 120, "by_guesses": by_guesses, "epsilon": 9.0, "holds": True}
+        ],
+        "releases": [_record_release([60, 100, 40, 100])],
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(installed_code, "LIBRARIES", SMALL)
@@ -60,6 +63,19 @@ def key(settings: Settings) -> str:
     return (settings.keys_dir / "release.pub").read_text().strip()
 
 
+def _record_release(counts: list[int]) -> dict[str, Any]:
+    """Make the record of a release with mu 1, as the report makes it."""
+    claim = AnswerLaw(1.0)
+    seen = bounds.Counts(*counts)
+    return {
+        "mu": 1.0,
+        "epsilon": claim.compute_epsilon(DELTA),
+        "by_shape": bounds.bound_epsilon_by_shape(seen, claim, DELTA, CONFIDENCE),
+        "counts": counts,
+        "holds": not bounds.is_refuted(seen, claim, 1 - report.CHANCE),
+    }
+
+
 def _sign(settings: Settings, statement: dict[str, Any]) -> dict[str, Any]:
     return Signer(read_secret_key(settings.keys_dir / RELEASE)).sign(statement)
 
@@ -67,7 +83,7 @@ def _sign(settings: Settings, statement: dict[str, Any]) -> dict[str, Any]:
 def test_a_true_statement_is_verified_and_its_bounds_computed_again(document: dict[str, Any], key: str) -> None:
     found = verify_audit(document, [key])
     assert found.holds
-    assert found.checked == 2 * 2 + 1
+    assert found.checked == 3 * 2 + 1
     code = found.statement["code"]
     assert (code["commit"], code["version"]) == ("0123abc", "0.1.0")
     assert set(code["sources"]) == {"app", "workers", "migrations"}
@@ -115,11 +131,58 @@ def test_bounds_that_do_not_follow_from_counts_are_refused(
 
 def test_hidden_failures_are_refused(document: dict[str, Any], settings: Settings, key: str) -> None:
     statement = copy.deepcopy(document["statement"])
-    statement["records"]["contributions"][0]["holds"] = False
+    statement["records"]["contributions"][0].update(one_row=1.01, holds=False)
     with pytest.raises(VerificationError, match="number of failures"):
         verify_audit(_sign(settings, statement), [key])
     statement["failures"] = 1
     assert not verify_audit(_sign(settings, statement), [key]).holds
+
+
+def _claim(section: str, record: dict[str, Any]) -> Change:
+    """Replace the records of a section by one that is stated to hold."""
+    return lambda statement: statement["records"].update({section: [record | {"holds": True}]})
+
+
+GUESSES = {"canaries": 150, "guesses": 150, "correct": 150}
+REFUTED: dict[str, Change] = {
+    "counts": _claim("canaries", _record_release([9000, 10_000, 10, 10_000]) | {"noise": 1.0, "rate": 1.0}),
+    "a release": _claim("releases", _record_release([9000, 10_000, 10, 10_000])),
+    "guesses": _claim(
+        "one-run",
+        GUESSES | {"epsilon": 0.1, "by_guesses": guesses.bound_epsilon_by_guesses(150, 150, 150, DELTA, CONFIDENCE)},
+    ),
+    "a contribution": _claim("contributions", {"query": "mean_sum", "one_row": 1.01, "three_rows": 0.9}),
+    "a text": lambda statement: statement["records"]["canaries"][0].update(holds="no"),
+}
+
+
+@pytest.mark.parametrize("change", REFUTED.values(), ids=REFUTED)
+def test_a_refuted_claim_that_is_stated_to_hold_is_refused(
+    document: dict[str, Any], settings: Settings, key: str, change: Change
+) -> None:
+    """W12: ``holds`` must follow from the numbers, too; otherwise the statement has no failure."""
+    statement = copy.deepcopy(document["statement"])
+    change(statement)
+    with pytest.raises(VerificationError, match="its numbers refute the claim"):
+        verify_audit(_sign(settings, statement), [key])
+
+
+MISSING: dict[str, Change] = {
+    "a section": lambda statement: statement["records"].pop("releases"),
+    "all": lambda statement: statement.update(records={}),
+    "counts": lambda statement: statement["records"]["canaries"][0].pop("counts"),
+}
+
+
+@pytest.mark.parametrize("change", MISSING.values(), ids=MISSING)
+def test_missing_records_and_counts_are_refused(
+    document: dict[str, Any], settings: Settings, key: str, change: Change
+) -> None:
+    """W12: nothing unfavourable may be left out of the audit that was planned."""
+    statement = copy.deepcopy(document["statement"])
+    change(statement)
+    with pytest.raises(VerificationError, match=r"not all records|malformed"):
+        verify_audit(_sign(settings, statement), [key])
 
 
 def test_altered_libraries_do_not_hold(document: dict[str, Any], settings: Settings, key: str) -> None:

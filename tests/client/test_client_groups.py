@@ -162,3 +162,14 @@ def test_other_bytes_are_refused(fault: str) -> None:
     np.savez(file, **arrays)
     with pytest.raises(UnexpectedReply):
         read_groups(b"no" if fault == "no archive" else file.getvalue())
+
+
+def test_a_column_with_the_name_of_a_figure_keeps_its_values() -> None:
+    """W16: a table that showed the figure in place of the group's value would be wrong."""
+    ones, above = np.ones(2), np.ones(2, dtype=np.bool_)
+    columns, labels = ("weight", "group_weight", "above_noise"), (("light", "a", "b"), ("heavy", "c", "d"))
+    table = Groups(columns, labels, ones, ones, ones, above, 1.0, ("age",), np.zeros((3, 1)), np.zeros((2, 3))).table()
+    figures = ["group_group_weight", "strength", "agreement", "group_above_noise"]
+    assert list(table.columns) == [*columns, *figures]
+    assert list(table["weight"]) == ["light", "heavy"]
+    assert list(table["group_above_noise"]) == [True, True]

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.dashboard.job_terms import LONGEST_LINE, NotRead, read_numbers, read_terms
 from tests.dashboard.conftest import Open
 from tests.dashboard.html_checks import find_faults, remove_scripts
 from tests.factories import rows
@@ -240,3 +241,11 @@ def test_forms_from_other_sites_submit_no_job(house: House, browse: Open, analys
     answer = browse(analyst).post("/dashboard/jobs", data=fields, headers={"Sec-Fetch-Site": "cross-site"})
     assert answer.status_code == 403
     assert house.queue.sent == []
+
+
+def test_long_lines_of_a_form_are_not_read() -> None:
+    """Hostile blanks take time by the length of a line. Other requests wait for it."""
+    assert read_numbers("age" + " " * (LONGEST_LINE - 6) + "= 1") == {"age": 1.0}
+    for read, line in ((read_numbers, "age{}= 1"), (read_terms, "age:{}sex"), (read_terms, "poly(age,{}3)")):
+        with pytest.raises(NotRead, match="characters in a line"):
+            read(line.format(" " * LONGEST_LINE))

@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import time
+import tracemalloc
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,9 +15,11 @@ import numpy as np
 import pytest
 
 from app.inference import registry
+from app.inference.conjugate import make_run_problem
 from app.inference.core import plan_json
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
+from app.inference.private_zone.queries import GroupPotentialSum, PotentialSum
 from tests.factories import rows
 from tests.factories.worker import House, MemoryRows, memory_tables
 from tests.workers.support import TARGETS, kinds
@@ -32,6 +35,7 @@ from workers.run_limits import (
 )
 from workers.run_task import Bounds
 
+SITES = tuple(map(str, range(500)))
 COLUMNS = (
     Column("age", "integer", 0, 100),
     Column("dose", "real", -5, 5),
@@ -237,3 +241,21 @@ def test_more_groups_add_little_to_the_work_on_a_row() -> None:
 
     assert compute(400) < 120 * compute(4)
     assert compute(400) < 5_000
+
+
+@pytest.mark.parametrize(("method", "draws"), [("dp-groups", 10), ("dp-groups", 200), ("dp-psvi", 1000)])
+def test_one_person_of_many_rows_fits_into_the_memory(method: str, draws: int) -> None:
+    """W14, W15: the request and the declaration alone decide the memory of a query, so no limit may be below."""
+    columns = (*COLUMNS, Column("person", "integer", 0, 9), Column("site", "categorical", categories=SITES))
+    declared = facts(1, columns=columns, unit={"kind": "column", "column": "person", "max_rows": 30_000})
+    chosen: dict[str, Any] = {"posterior_draws": draws} | ({"groups": ["site"]} if method == "dp-groups" else {})
+    spec, mechanism = ModelSpec("logistic-regression", ("age",), "sick"), Mechanism(2.0, 1.0, 1)
+    plan = registry.find_method(method).plan(PlanRequest(method, 5, spec, chosen, mechanism), declared)
+    model, theta = make_run_problem(plan, declared).model, np.random.default_rng(0).standard_normal((draws, 2))
+    query: Any = GroupPotentialSum(theta, 1.0, len(SITES), 0.6) if method == "dp-groups" else PotentialSum(theta, 1.0)
+    table = np.ones((30_000, model.row_width), dtype=np.float32)
+    tracemalloc.start()
+    query.sum(model, table, np.ones(30_000, dtype=np.bool_), 30_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 1 << 26 < peak < compute_run_limits(plan, declared).memory_bytes - BASE_BYTES

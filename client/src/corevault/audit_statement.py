@@ -24,6 +24,8 @@ from corevault.verification import read_pins, verify_signature
 _TOLERANCE: Final = 1e-6
 """Largest relative difference between a stated and a computed bound."""
 _MOST_EPSILON: Final = 600.0
+_COUNTED: Final = frozenset({"mechanism", "canaries", "sampling", "transcripts", "releases", "one-run"})
+"""Sections whose records have counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ def verify_audit(document: Mapping[str, Any], pinned: Iterable[str | SigningKey]
     ``pinned`` are release keys that the caller trusts, as for :func:`corevault.verification.verify_release`.
 
     Raises:
-        VerificationError: the signature, a bound or a number of failures is wrong.
+        VerificationError: the signature, a bound or a number of failures is wrong. Or a section is missing, or numbers
+            refute a claim that holds by the statement.
     """
     certificate, pins = _read(document), read_pins(pinned)
     assert pins is not None
@@ -60,8 +63,11 @@ def verify_audit(document: Mapping[str, Any], pinned: Iterable[str | SigningKey]
     if statement.get("kind") != "privacy-audit":
         raise VerificationError("The document is no statement of a privacy audit.")
     try:
-        plan, records = statement["plan"], [each for found in statement["records"].values() for each in found]
-        checked = sum(_check_record(each, plan) for each in records)
+        plan, sections = statement["plan"], statement["records"]
+        if set(sections) != set(plan["sections"]):
+            raise VerificationError("The statement has not all records of its sections.")
+        records = [each for found in sections.values() for each in found]
+        checked = sum(_check_record(each, plan, name) for name, found in sections.items() for each in found)
         failures, stated = sum(not each["holds"] for each in records), statement["failures"]
         altered = tuple(name for name, each in statement["code"]["libraries"].items() if each["altered"])
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -81,26 +87,47 @@ def _read(document: Mapping[str, Any]) -> Certificate:
     return Certificate(statement=statement, signature=signature, key_id=key_id)
 
 
-def _check_record(record: Mapping[str, Any], plan: Mapping[str, Any]) -> int:
+def _check_record(record: Mapping[str, Any], plan: Mapping[str, Any], section: str) -> int:
     """Computes the bounds of a record again; returns their number."""
-    delta, confidence = float(plan["delta"]), float(plan["confidence"])
+    delta, confidence, chance = (float(plan[name]) for name in ("delta", "confidence", "chance"))
     expected: dict[str, float] = {}
+    is_refuted = False
     if {"counts", "noise", "rate", "by_shape"} <= record.keys():
         noise, rate = float(record["noise"]), float(record["rate"])
         expected["epsilon"] = compute_epsilon(noise, rate, delta)
         expected["by_shape"] = bound_epsilon(record["counts"], noise, rate, delta, confidence)
+        is_refuted = _refutes(record["counts"], noise, rate, 1 - chance)
     elif {"counts", "mu", "by_threshold"} <= record.keys():
         expected["epsilon"] = compute_epsilon(1 / float(record["mu"]), 1.0, delta)
         expected["by_threshold"] = bound_separation(record["counts"], confidence)
-    elif {"counts", "shadows", "shown"} <= record.keys():
-        expected["shown"] = bound_separation(record["counts"], confidence)
-    elif {"canaries", "guesses", "correct", "by_guesses"} <= record.keys():
+    elif {"counts", "mu", "by_shape"} <= record.keys():
+        noise = 1 / float(record["mu"])
+        expected["epsilon"] = compute_epsilon(noise, 1.0, delta)
+        expected["by_shape"] = bound_epsilon(record["counts"], noise, 1.0, delta, confidence)
+        is_refuted = _refutes(record["counts"], noise, 1.0, 1 - chance)
+    elif {"canaries", "guesses", "correct", "by_guesses", "epsilon"} <= record.keys():
         canaries, guesses, correct = (int(record[name]) for name in ("canaries", "guesses", "correct"))
         expected["by_guesses"] = bound_by_guesses(canaries, guesses, correct, delta, confidence)
+        strictly = bound_by_guesses(canaries, guesses, correct, delta, 1 - chance)
+        is_refuted = strictly > float(record["epsilon"]) + _TOLERANCE
+    elif section == "contributions":
+        is_refuted = max(float(record["one_row"]), float(record["three_rows"])) > 1
+    elif section in _COUNTED:
+        raise ValueError("a record has no counts")
     for name, value in expected.items():
         if not math.isclose(float(record[name]), value, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
             raise VerificationError(f"The stated {name} of a record does not follow from its counts.")
+    if not isinstance(record["holds"], bool) or (is_refuted and record["holds"]):
+        raise VerificationError("By the statement a claim holds, but its numbers refute the claim.")
     return len(expected)
+
+
+def _refutes(counts: Sequence[float], noise: float, rate: float, confidence: float) -> bool:
+    """Whether the rates are outside of the claimed trade-off curve."""
+    low, high = bound_rates(counts, confidence)
+    if not 0 < high < 1:
+        return False
+    return low > (1 - rate) * high + rate * float(ndtr(ndtri(high) + 1 / noise)) + _TOLERANCE
 
 
 def bound_rates(counts: Sequence[float], confidence: float) -> tuple[float, float]:

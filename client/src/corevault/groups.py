@@ -56,23 +56,21 @@ class Groups:
     def table(self) -> Any:
         """One row for each group: its values, ``weight``, ``strength``, ``agreement`` and ``above_noise``.
 
-        It is a DataFrame, or a plain ``Table`` if pandas is not installed.
+        It is a DataFrame, or a plain ``Table`` if pandas is not installed. A figure with the name of a declared column
+        is named as in ``group_weight``.
 
         >>> groups.table()["sex"].to_list()
         ['female', 'male']
         """
-        figures = zip(self.weight, self.strength, self.agreement, self.above_noise, strict=True)
-        rows = [
-            dict(zip(self.columns, label, strict=True))
-            | {
-                "weight": float(weight),
-                "strength": float(strength),
-                "agreement": float(agreement),
-                "above_noise": bool(above),
-            }
-            for label, (weight, strength, agreement, above) in zip(self.labels, figures, strict=True)
-        ]
-        return make_table(rows)
+        figures = {
+            "weight": self.weight.tolist(),
+            "strength": self.strength.tolist(),
+            "agreement": self.agreement.tolist(),
+            "above_noise": self.above_noise.tolist(),
+        }
+        names = (*self.columns, *(_find_free(name, self.columns) for name in figures))
+        rows = zip(self.labels, *figures.values(), strict=True)
+        return make_table([dict(zip(names, (*label, *numbers), strict=True)) for label, *numbers in rows])
 
     def choose(self, size: int) -> Self:
         """The same groups with weights for at most ``size`` of those above noise. This costs no privacy.
@@ -110,6 +108,13 @@ class Groups:
 
     def __repr__(self) -> str:
         return f"Groups({len(self.weight)} groups by {', '.join(self.columns)})"
+
+
+def _find_free(name: str, taken: tuple[str, ...]) -> str:
+    """The name, behind as many ``group_`` as make it free."""
+    while name in taken:
+        name = f"group_{name}"
+    return name
 
 
 def read_groups(content: bytes) -> Groups:
