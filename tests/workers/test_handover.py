@@ -9,9 +9,9 @@ from app.db import now
 from app.jobs import repository
 from app.jobs.lifecycle import MAX_ATTEMPTS, MAX_HANDOVERS
 from app.queue import RUN_JOB
-from app.releases.http.formats import STORED_MEDIA_TYPES
 from tests.factories import rows
 from tests.factories.datasets import stored
+from tests.factories.representations import REPRESENTATIONS
 from tests.factories.worker import House, memory_tables
 from workers.process import StopFlag
 from workers.run_task import Bounds
@@ -34,7 +34,7 @@ def test_handover_counts_no_attempt(house: House, owner: rows.Key) -> None:
         assert house.queue.sent.pop() == (RUN_JOB, job_id)
     house.run(job_id)
     assert (house.read(job_id).status, house.charge(job_id)) == ("succeeded", "settled")
-    assert len(stored(house.areas)) == len(STORED_MEDIA_TYPES)
+    assert len(stored(house.areas)) == len(REPRESENTATIONS)
 
 
 def test_handovers_are_bounded_so_that_every_job_ends(house: House, owner: rows.Key) -> None:

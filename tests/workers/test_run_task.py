@@ -13,10 +13,10 @@ from app.inference.core import plan_json
 from app.inference.methods.surrogate import planning
 from app.jobs.models import Job
 from app.privacy.events import GaussianEvent, SelfComposedEvent
-from app.releases.http.formats import STORED_MEDIA_TYPES
 from app.vault.signing import verify
 from tests.factories import rows
 from tests.factories.datasets import stored
+from tests.factories.representations import REPRESENTATIONS
 from tests.factories.worker import House, memory_tables
 from tests.workers.support import acting_tables, failing_tables, kinds, lose_lease, releases
 from workers import run_task as runner_module
@@ -45,7 +45,7 @@ def test_a_job_ends_with_one_release_and_one_settled_charge(house: House, owner:
     assert kinds(house, dataset_id) == ["account_opened", "reserved", "opened", "settled"]
     assert release.job_id == job_id
     assert release.body["cost"] == {"epsilon": job.cost_epsilon, "delta": job.cost_delta}
-    assert len(stored(house.areas)) == len(STORED_MEDIA_TYPES)
+    assert len(stored(house.areas)) == len(REPRESENTATIONS)
     with house.database.read() as session:
         assert house.ledger.contains_settled(session, job_id)
         assert house.ledger.verify(session) == ()
@@ -227,7 +227,7 @@ def test_attempt_of_a_lost_process_is_repeated_under_its_reservation(
     assert house.read(job_id).status == "succeeded"
     assert len(releases(house)) == 1
     assert kinds(house, dataset_id) == ["account_opened", "reserved", "opened", "settled"]
-    assert len(stored(house.areas)) == len(STORED_MEDIA_TYPES)
+    assert len(stored(house.areas)) == len(REPRESENTATIONS)
 
 
 def test_job_that_kills_three_workers_ends_interrupted_and_charged(house: House, owner: rows.Key) -> None:
@@ -294,7 +294,7 @@ def test_failing_attempt_without_its_lease_changes_nothing(house: House, owner: 
 
     house.runner(acting_tables(lose_lease_during_run)).run(job_id)
     assert house.read(job_id).status == "succeeded"
-    assert len(stored(house.areas)) == len(STORED_MEDIA_TYPES)
+    assert len(stored(house.areas)) == len(REPRESENTATIONS)
 
 
 def test_job_cancelled_during_its_run_is_charged_without_a_release(house: House, owner: rows.Key) -> None:

@@ -16,10 +16,10 @@ from app.jobs.lifecycle import MAX_ATTEMPTS
 from app.jobs.models import WorkerLease
 from app.ledger import Cause, HighWaterMark
 from app.queue import INGEST_CONTENT, RUN_JOB
-from app.releases.http.formats import STORED_MEDIA_TYPES
 from app.vault.marks import open_marks
 from tests.factories import rows
 from tests.factories.datasets import stored
+from tests.factories.representations import REPRESENTATIONS
 from tests.factories.worker import House, make_house, memory_tables
 from workers.sweeper import FORKING, Sweeper
 
@@ -83,7 +83,7 @@ def test_points_of_an_abandoned_attempt_are_destroyed(
     monkeypatch.setattr(dying, "_publish", lambda *_: (_ for _ in ()).throw(SystemExit()))
     with pytest.raises(SystemExit):
         dying.run(job_id)
-    assert len(stored(house.areas)) == len(STORED_MEDIA_TYPES)
+    assert len(stored(house.areas)) == len(REPRESENTATIONS)
     with house.database.write() as tx:
         changes: dict[str, Any] = {"attempts": MAX_ATTEMPTS} if end == "interrupted" else {"cancel_requested": True}
         repository.change(tx, job_id, lease_until=now() - timedelta(seconds=1), **changes)

@@ -12,9 +12,9 @@ from app.datasets.models import Content
 from app.db import now
 from app.inference.private_zone.partition import compute_partial_sum
 from app.jobs import repository
-from app.releases.http.formats import STORED_MEDIA_TYPES
 from tests.factories import rows
 from tests.factories.datasets import stored
+from tests.factories.representations import REPRESENTATIONS
 from tests.factories.worker import SLOTS, House, MemoryRows, memory_tables
 from tests.workers.instant_helpers import PARTS, QUERY, InstantQueue, problem_of, recording_tables
 from tests.workers.support import acting_tables, lose_lease
@@ -121,7 +121,7 @@ def test_w10_notes_of_workers_that_died_during_a_query_are_destroyed(
     if attempts == 1:
         house.runner(memory_tables, parts=PARTS, queue=InstantQueue(lambda _: None)).run(job_id)
     assert house.read(job_id).status == ("succeeded" if attempts == 1 else "failed")
-    assert len(stored(house.areas)) == (len(STORED_MEDIA_TYPES) if attempts == 1 else 0)
+    assert len(stored(house.areas)) == (len(REPRESENTATIONS) if attempts == 1 else 0)
 
 
 def test_notes_of_a_job_that_ended_with_its_dataset_are_destroyed(house: House, owner: rows.Key) -> None:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from app.errors import DependencyUnavailable
 from app.queue import SUM_PARTITION
-from app.releases.http.formats import STORED_MEDIA_TYPES
 from tests.factories import rows
 from tests.factories.datasets import stored
+from tests.factories.representations import REPRESENTATIONS
 from tests.factories.worker import JOB, SLOTS, House, memory_tables
 from tests.workers.instant_helpers import CHUNK, CHUNKS, PARTS, InstantQueue, recording_tables
 from tests.workers.support import failing_tables, kinds, releases
@@ -36,7 +36,7 @@ def test_helpers_take_every_part_but_the_last(house: House, owner: rows.Key) -> 
     assert np.array_equal(np.sort(np.concatenate([*mine, *theirs])), np.arange(SLOTS))
     assert min(map(np.min, mine)) == CHUNK * (CHUNKS * (PARTS - 1) // PARTS)
     assert len(releases(house)) == 1
-    assert len(stored(house.areas)) == len(STORED_MEDIA_TYPES)
+    assert len(stored(house.areas)) == len(REPRESENTATIONS)
     assert kinds(house, dataset_id) == ["account_opened", "reserved", "opened", "settled"]
 
 
