@@ -50,7 +50,7 @@ def list_page(session: ReadSession, criteria: AuditFilter, *, before: str | None
 def count_calls(
     session: ReadSession, criteria: AuditFilter, code: str, *, limit: int
 ) -> Sequence[tuple[datetime, int]]:
-    """Times and numbers of calls of the newest ``limit`` entries that match and have ``code``, oldest first."""
+    """Times and numbers of calls of matching entries with ``code``. The newest ``limit``, oldest first."""
     query = criteria.restrict(select(AuditEntry.at, AuditEntry.count)).where(AuditEntry.code == code)
     rows = session.execute(query.order_by(AuditEntry.id.desc()).limit(limit)).all()
     return [(at, count) for at, count in reversed(rows)]

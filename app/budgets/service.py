@@ -67,7 +67,7 @@ def list_entries(
 def list_steps(
     session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str, *, limit: int, until: datetime | None
 ) -> Sequence[LedgerStep]:
-    """List the newest ``limit`` entries of the account before ``until``, oldest first, as steps of a chart.
+    """List the account's newest ``limit`` entries before ``until`` as steps, oldest first.
 
     Raises:
         Forbidden, NotFound, StateConflict: as :func:`list_entries`.

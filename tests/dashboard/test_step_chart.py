@@ -10,10 +10,13 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.auth.caller import Caller
+from app.budgets import service
 from app.dashboard.charts.steps import MOST_EXACT, Refusals, Span, Step, draw_steps
 from app.dashboard.charts.thinning import MOST_INTERVALS, Box, Point, group_by_column, merge_boxes, thin_line
 from app.dashboard.ledger_history import make_spans, make_steps
 from app.dashboard.pages import population
+from app.errors import Forbidden
 from app.ledger import LedgerStep
 from tests.dashboard.conftest import Open
 from tests.dashboard.html_checks import find_faults
@@ -231,6 +234,20 @@ def test_the_download_states_its_most_entries(
     assert "at most the newest" not in browse(owner).get(address).text
     monkeypatch.setattr(population, "CSV_ROWS", 0)
     assert "CSV</a>, at most the newest 0</p>" in browse(owner).get(address).text
+
+
+def test_steps_are_refused_to_keys_that_may_only_use_the_dataset(
+    house: House, owner: rows.Key, analyst: rows.Key
+) -> None:
+    dataset = house.ready_dataset(owner, shared_with=(analyst.id,))
+    with house.database.read() as session:
+        assert service.list_steps(
+            session, house.ledger, Caller(owner.id, owner.role, "a key"), dataset, limit=9, until=None
+        )
+        with pytest.raises(Forbidden):
+            service.list_steps(
+                session, house.ledger, Caller(analyst.id, analyst.role, "a key"), dataset, limit=9, until=None
+            )
 
 
 def test_a_picture_of_few_entries_is_not_thinned(house: House, browse: Open, owner: rows.Key) -> None:

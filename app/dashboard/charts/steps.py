@@ -1,7 +1,7 @@
 """A step chart of the composed cost: one step for each ledger entry.
 
-A picture of more than :data:`MOST_EXACT` entries is thinned. Its line keeps the first, last, lowest and highest entry
-of each column of a unit, a point may represent several entries, and reservations are merged.
+A picture of more than :data:`MOST_EXACT` entries is thinned. Its line keeps four entries of each column of a unit: the
+first, last, lowest and highest. A point may represent several entries, and reservations are merged.
 """
 
 from collections.abc import Iterator, Sequence
@@ -176,7 +176,7 @@ def _draw_points(corners: Sequence[Point], steps: Sequence[Step]) -> Iterator[Ma
 
 
 def _draw_groups(corners: Sequence[Point], steps: Sequence[Step]) -> Iterator[Markup]:
-    """Draw a point for the last entry of each column, whose title describes all of them."""
+    """Draw a point for the last entry of each column. Its title describes all of them."""
     for group in group_by_column([*zip(corners, steps, strict=True)], lambda each: each[0].x, _MARK):
         corner, last = group[-1]
         if len(group) == 1:
