@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 
 from app.audit.models import AuditEntry
 from app.db import ReadSession
+
+Query = TypeVar("Query", bound=Select[*tuple[Any, ...]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +24,33 @@ class AuditFilter:
     since: datetime | None = None
     until: datetime | None = None
 
+    def restrict(self, query: Query) -> Query:
+        """Add the conditions to a query. The time span includes ``since`` and excludes ``until``."""
+        for column, value in (
+            (AuditEntry.actor, self.actor),
+            (AuditEntry.action, self.action),
+            (AuditEntry.outcome, self.outcome),
+            (AuditEntry.target, self.target),
+        ):
+            if value is not None:
+                query = query.where(column == value)
+        if self.since is not None:
+            query = query.where(AuditEntry.at >= self.since)
+        return query if self.until is None else query.where(AuditEntry.at < self.until)
+
 
 def list_page(session: ReadSession, criteria: AuditFilter, *, before: str | None, limit: int) -> Sequence[AuditEntry]:
-    """Entries below ``before``, newest first. The time span includes ``since`` and excludes ``until``."""
-    query = select(AuditEntry).order_by(AuditEntry.id.desc()).limit(limit)
-    for column, value in (
-        (AuditEntry.actor, criteria.actor),
-        (AuditEntry.action, criteria.action),
-        (AuditEntry.outcome, criteria.outcome),
-        (AuditEntry.target, criteria.target),
-    ):
-        if value is not None:
-            query = query.where(column == value)
-    if criteria.since is not None:
-        query = query.where(AuditEntry.at >= criteria.since)
-    if criteria.until is not None:
-        query = query.where(AuditEntry.at < criteria.until)
+    """Entries below ``before``, newest first."""
+    query = criteria.restrict(select(AuditEntry)).order_by(AuditEntry.id.desc()).limit(limit)
     if before is not None:
         query = query.where(AuditEntry.id < before)
     return session.scalars(query).all()
+
+
+def count_calls(
+    session: ReadSession, criteria: AuditFilter, code: str, *, limit: int
+) -> Sequence[tuple[datetime, int]]:
+    """Times and numbers of calls of matching entries with ``code``. The newest ``limit``, oldest first."""
+    query = criteria.restrict(select(AuditEntry.at, AuditEntry.count)).where(AuditEntry.code == code)
+    rows = session.execute(query.order_by(AuditEntry.id.desc()).limit(limit)).all()
+    return [(at, count) for at, count in reversed(rows)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from threading import Lock
 from typing import Final
 
@@ -12,7 +13,17 @@ from app.datasets.declaration import find_plain_text_faults
 from app.datasets.models import Dataset
 from app.db import ReadSession, WriteSession
 from app.errors import Forbidden, InvalidRequest, RateLimited, StateConflict
-from app.ledger import Budget, ChainPart, EntryFilter, Exposure, Guarantee, Ledger, LedgerEntry, Overview
+from app.ledger import (
+    Budget,
+    ChainPart,
+    EntryFilter,
+    Exposure,
+    Guarantee,
+    Ledger,
+    LedgerEntry,
+    LedgerStep,
+    Overview,
+)
 
 NO_ACCOUNT = "A public dataset has no account, because no job on it costs privacy."
 VERIFYING: Final = Lock()
@@ -51,6 +62,17 @@ def list_entries(
     """
     dataset = _find_overseen(session, caller, dataset_id)
     return ledger.entries(session, dataset.id, limit=limit, before=before, criteria=criteria)
+
+
+def list_steps(
+    session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str, *, limit: int, until: datetime | None
+) -> Sequence[LedgerStep]:
+    """List the account's newest ``limit`` entries before ``until`` as steps, oldest first.
+
+    Raises:
+        Forbidden, NotFound, StateConflict: as :func:`list_entries`.
+    """
+    return ledger.steps(session, _find_overseen(session, caller, dataset_id).id, limit=limit, until=until)
 
 
 def verify_chain(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str) -> bool:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.dashboard.charts.steps import Refusals, Span, Step
-from app.dashboard.wording import describe_model, format_number, name_kind
+from app.dashboard.wording import describe_model, name_kind
 from app.jobs.models import Job
 from app.jobs.repository import Submission
-from app.ledger import LedgerEntry
+from app.ledger import LedgerEntry, LedgerStep
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """First characters of cells that spreadsheets execute."""
@@ -52,20 +52,17 @@ def describe_job(job: Job) -> str:
     return describe_model(model) if isinstance(model, Mapping) else ""
 
 
-def make_steps(entries: Sequence[LedgerEntry]) -> list[Step]:
-    """Make the steps of a chart; ``entries`` are newest first."""
-    return [
-        Step(each.at, each.epsilon_after, f"{name_kind(each.kind)}: ε {format_number(each.epsilon_after)}")
-        for each in reversed(entries)
-    ]
+def make_steps(entries: Iterable[LedgerStep]) -> list[Step]:
+    """Make the steps of a chart."""
+    return [Step(each.at, each.epsilon_after, name_kind(each.kind)) for each in entries]
 
 
-def make_spans(entries: Sequence[LedgerEntry], end: datetime) -> list[Span]:
-    """Make the reservations among ``entries`` (newest first), each until it was opened or voided."""
+def make_spans(entries: Sequence[LedgerStep], end: datetime) -> list[Span]:
+    """Make the reservations among ``entries`` (oldest first), each until it was opened or voided."""
     opened: dict[str, Span] = {}
     spans = list[Span]()
-    before = 0.0
-    for entry in reversed(entries):
+    before = entries[0].epsilon_after if entries else 0.0
+    for entry in entries:
         if entry.kind == "reserved" and entry.job_id is not None:
             opened[entry.job_id] = Span(entry.at, end, min(before, entry.epsilon_after), entry.epsilon_after)
         elif entry.kind in {"opened", "voided"} and (span := opened.pop(entry.job_id or "", None)) is not None:
@@ -75,8 +72,8 @@ def make_spans(entries: Sequence[LedgerEntry], end: datetime) -> list[Span]:
 
 
 def count_refusals(counts: Iterable[tuple[datetime, int]]) -> list[Refusals]:
-    """Make the marks of refused jobs."""
-    return [Refusals(at, count) for at, count in counts]
+    """Make the marks of refused jobs, oldest first."""
+    return [Refusals(at, count) for at, count in sorted(counts)]
 
 
 def write_csv(rows: Iterable[EntryRow]) -> str:

@@ -10,7 +10,7 @@ from app.ledger.integrity.export import ChainKey, ChainPart
 from app.ledger.integrity.high_water_mark import HighWaterMark
 from app.ledger.overviews import Overview
 from app.ledger.service import Ledger
-from app.ledger.views import Allocation, Budget, EntryFilter, Exposure, Guarantee, LedgerEntry, Standing
+from app.ledger.views import Allocation, Budget, EntryFilter, Exposure, Guarantee, LedgerEntry, LedgerStep, Standing
 
 __all__ = [
     "Allocation",
@@ -27,6 +27,7 @@ __all__ = [
     "HighWaterMark",
     "Ledger",
     "LedgerEntry",
+    "LedgerStep",
     "Obstacle",
     "Overview",
     "Preview",

@@ -62,6 +62,7 @@ class Ledger(LedgerContext):
     budget = staticmethod(views.read_budget)
     standings = staticmethod(views.read_standings)
     entries = staticmethod(views.list_entries)
+    steps = staticmethod(views.list_steps)
     guarantee = staticmethod(views.compute_guarantee)
     exposure = staticmethod(views.read_exposure)
     verify_account = standing.verify_account

@@ -101,6 +101,17 @@ class LedgerEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class LedgerStep:
+    """The part of an entry that a chart of many entries needs; see :class:`LedgerEntry`."""
+
+    sequence: int
+    at: datetime
+    kind: str
+    job_id: str | None
+    epsilon_after: float
+
+
+@dataclass(frozen=True, slots=True)
 class EntryFilter:
     """The filter of a list of entries; None matches every value. It excludes ``until``."""
 
@@ -251,6 +262,17 @@ def list_entries(
     if criteria is not None:
         query = criteria.restrict(query)
     return [_entry(row) for row in session.scalars(query.order_by(Entry.sequence.desc()).limit(limit))]
+
+
+def list_steps(session: ReadSession, dataset_id: str, *, limit: int, until: datetime | None = None) -> list[LedgerStep]:
+    """The account's newest ``limit`` entries before ``until``, oldest first, without bodies and hashes."""
+    account = locked_account.read_account(session, dataset_id)
+    query = select(Entry.sequence, Entry.at, Entry.kind, Entry.job_id, Entry.epsilon_after)
+    query = query.where(Entry.account_id == account.id)
+    if until is not None:
+        query = query.where(Entry.at < until)
+    rows = session.execute(query.order_by(Entry.sequence.desc()).limit(limit)).all()
+    return [LedgerStep(*row) for row in reversed(rows)]
 
 
 def read_exposure(session: ReadSession, dataset_id: str) -> Exposure:

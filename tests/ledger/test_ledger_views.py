@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import pytest
 
-from app.ledger import CheckpointRef, LedgerEntry
+from app.ledger import CheckpointRef, LedgerEntry, LedgerStep
 from app.vault.signing import Signer, verify
 from tests.ledger.support import DELTA, SEED, Bench, costing, gaussian, sampled
 
@@ -45,6 +45,20 @@ def test_the_used_share_is_linear_in_equal_jobs(bench: Bench) -> None:
         shares.append(bench.budget().used_share)
     assert shares[1] == pytest.approx(2 * shares[0], rel=1e-9)
     assert shares[2] == pytest.approx(3 * shares[0], rel=1e-9)
+
+
+def test_steps_agree_with_entries_and_come_oldest_first(bench: Bench) -> None:
+    bench.run("job_1", gaussian(10.0))
+    bench.change_limit(1.8)
+    listed = entries(bench)
+    with bench.database.read() as session:
+        steps = bench.ledger.steps(session, "ds_a", limit=100)
+        newest = bench.ledger.steps(session, "ds_a", limit=2)
+        early = bench.ledger.steps(session, "ds_a", limit=100, until=listed[1].at)
+    expected = [LedgerStep(each.sequence, each.at, each.kind, each.job_id, each.epsilon_after) for each in listed[::-1]]
+    assert steps == expected
+    assert newest == expected[-2:]
+    assert early == [each for each in expected if each.at < listed[1].at]
 
 
 def test_entries_come_newest_first_and_link_to_the_one_before(bench: Bench) -> None:

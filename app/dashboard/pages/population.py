@@ -18,7 +18,7 @@ from app.budgets import service as budgets
 from app.budgets.risks import bound_limit, measure_spent
 from app.budgets.what_if_endpoints import CHAIN_ROWS
 from app.dashboard.charts.bar import HATCH, draw_bar
-from app.dashboard.charts.steps import draw_steps
+from app.dashboard.charts.steps import draw_steps, is_thinned
 from app.dashboard.days import parse_period
 from app.dashboard.forms import NO_MISTAKES
 from app.dashboard.ledger_history import EntryRow, count_refusals, make_rows, make_spans, make_steps, write_csv
@@ -35,12 +35,14 @@ from app.http.requests.pagination import PageRequest, make_page
 from app.jobs import service as jobs
 from app.jobs.repository import read_submissions
 from app.ledger import Budget, EntryFilter, LedgerEntry
-from app.services import Shared
+from app.services import Services, Shared
 
 ROWS: Final = 100
 CSV_ROWS: Final = 20_000
 _CSV_PAGE: Final = 1_000
-_MOST_REFUSALS: Final = 100
+MOST_STEPS: Final = 50_000
+"""Entries in a chart. It bounds the time of a page."""
+_MOST_REFUSALS: Final = 10_000
 router = make_page_router()
 Text = Annotated[str, Query(max_length=40)]
 
@@ -73,13 +75,23 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The entries of one page of the history."""
+    """The entries of one page of the history, and the chart of all pages."""
 
     rows: list[EntryRow]
-    chart: Markup | None
+    chart: "HistoryChart | None"
     next_cursor: str | None
     is_first: bool
     marks_refusals: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryChart:
+    """A drawn history of ``entries``, from the one with number ``first`` on."""
+
+    svg: Markup
+    entries: int
+    first: int
+    is_thinned: bool
 
 
 def _read_filters(kind: Text = "", since: Text = "", until: Text = "") -> Filters:
@@ -129,7 +141,8 @@ def show_population(
             found = budgets.list_entries(
                 session, services.ledger, visitor, dataset_id, limit=paging.limit + 1, before=before, criteria=criteria
             )
-            history = _make_history(session, visitor, found, paging, budget)
+            chart = _draw_chart(session, services, visitor, budget, criteria) if found else None
+            history = _make_history(session, visitor, found, paging, chart)
     spent = budget.spent.epsilon
     label = f"Of a limit of {format_number(budget.limit.epsilon)}: {format_number(spent)} spent"
     return render(
@@ -145,6 +158,7 @@ def show_population(
         spent_risk=measure_spent(exposure, spent, budget.spent.delta),
         limit_risk=bound_limit(guarantee),
         history=history,
+        csv_rows=CSV_ROWS,
         filters=filters,
         kinds=ENTRY_KINDS,
         changed=wanted.changed,
@@ -206,20 +220,32 @@ def read_chain(
 
 
 def _make_history(
-    session: ReadSession, visitor: Caller, found: Sequence[LedgerEntry], paging: PageRequest, budget: Budget
+    session: ReadSession,
+    visitor: Caller,
+    found: Sequence[LedgerEntry],
+    paging: PageRequest,
+    chart: HistoryChart | None,
 ) -> History:
     page = make_page(found, paging, lambda entry: entry.sequence, lambda entry: entry)
-    entries, is_first = page.items, paging.after is None
-    rows = _make_rows(session, visitor, entries)
-    marks_refusals = visitor.role in access.OVERSEERS
-    chart = None
-    if entries:
-        end = now() if is_first else entries[0].at
-        refusals = _find_refusals(session, budget.dataset_id, entries[-1].at) if marks_refusals else ()
-        chart = draw_steps(
-            make_steps(entries), make_spans(entries, end), count_refusals(refusals), budget.limit.epsilon, end
-        )
-    return History(rows, chart, page.next_cursor, is_first, marks_refusals)
+    rows = _make_rows(session, visitor, page.items)
+    return History(rows, chart, page.next_cursor, paging.after is None, visitor.role in access.OVERSEERS)
+
+
+def _draw_chart(
+    session: ReadSession, services: Services, visitor: Caller, budget: Budget, criteria: EntryFilter
+) -> HistoryChart | None:
+    """Draw the days of ``criteria``. Entries of every kind are drawn, because each may change the balance."""
+    read = budgets.list_steps(
+        session, services.ledger, visitor, budget.dataset_id, limit=MOST_STEPS, until=criteria.until
+    )
+    entries = [each for each in read if criteria.since is None or each.at >= criteria.since]
+    if not entries:
+        return None
+    start, end = entries[0].at, max(entries[-1].at, min(now(), criteria.until or now()))
+    refusals = _find_refusals(session, budget.dataset_id, start, end) if visitor.role in access.OVERSEERS else ()
+    spans = [span for span in make_spans(read, end) if span.end > start]
+    svg = draw_steps(make_steps(entries), spans, count_refusals(refusals), budget.limit.epsilon, end)
+    return HistoryChart(svg, len(entries), entries[0].sequence, is_thinned(len(entries)))
 
 
 def _make_rows(session: ReadSession, visitor: Caller, entries: Sequence[LedgerEntry]) -> list[EntryRow]:
@@ -228,8 +254,9 @@ def _make_rows(session: ReadSession, visitor: Caller, entries: Sequence[LedgerEn
     return make_rows(entries, found, read_submissions(session, {job.id for job in found}))
 
 
-def _find_refusals(session: ReadSession, dataset_id: str, since: datetime) -> list[tuple[datetime, int]]:
+def _find_refusals(
+    session: ReadSession, dataset_id: str, since: datetime, until: datetime
+) -> Sequence[tuple[datetime, int]]:
     """Find refused jobs in the audit log, which only overseers may read."""
-    criteria = AuditFilter(outcome="refused", target=dataset_id, since=since)
-    found = audit.list_page(session, criteria, before=None, limit=_MOST_REFUSALS)
-    return [(entry.at, entry.count) for entry in found if entry.code == "budget_exceeded"]
+    criteria = AuditFilter(outcome="refused", target=dataset_id, since=since, until=until)
+    return audit.count_calls(session, criteria, "budget_exceeded", limit=_MOST_REFUSALS)
