@@ -136,9 +136,11 @@ def run_in_child(action: Any) -> int:
     if child == 0:
         try:
             action()
+            os._exit(0)
         except MemoryError:
             os._exit(7)
-        os._exit(0)
+        finally:
+            os._exit(8)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
