@@ -9,7 +9,10 @@ import os
 import pickle
 import platform
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -179,41 +182,54 @@ def _restore(draw: Callable[[], Any]) -> Any:
     """Run ``draw`` in a copy of this process's memory, and return its result.
 
     The copy is made by the system call alone. No handler of a library runs that renews its state after a fork, as none
-    would run if a snapshot of the process were restored. Call it in a process of one thread (:func:`_fork`).
+    would run if a snapshot of the process were restored. Call it in a process of one thread.
     """
     return _call_in(lambda: ctypes.CDLL(None).syscall(CLONE[platform.machine()], signal.SIGCHLD, 0, 0, 0, 0), draw)
 
 
-def _fork(draw: Callable[[], Any]) -> Any:
-    """Run ``draw`` in a forked process, which has one thread."""
-    return _call_in(os.fork, draw)
+def _run_alone(check: Callable[[], None]) -> None:
+    """Run ``check`` of this module in a new interpreter, which has one thread."""
+    name = check.__name__
+    code = f"from tests.privacy_core.test_randomness_power import {name}; {name}()"
+    root = Path(__file__).resolve().parents[2]
+    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, env=os.environ | threads, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
-def test_w7_restored_snapshots_of_a_process_do_not_share_noise() -> None:
-    """W7: one source, which drew before; two copies of its memory and the process itself draw different noise."""
+def compare_noise() -> None:
+    """One source, which drew before; two copies of its memory and the process itself draw different noise."""
     source, sums = DiscreteGaussian(), np.zeros(50, dtype=np.int64)
     wide = 2.0**20 * GRID
     source.perturb(sums, wide)
-
-    def draw() -> list[list[int]]:
-        copies = [_restore(lambda: source.perturb(sums, wide).tolist()) for _ in range(2)]
-        return [*copies, source.perturb(sums, wide).tolist()]
-
-    drawn = _fork(draw)
+    copies = [_restore(lambda: source.perturb(sums, wide).tolist()) for _ in range(2)]
+    drawn = [*copies, source.perturb(sums, wide).tolist()]
     assert len({each for part in drawn for each in part}) == 150
 
 
-def test_w7_restored_snapshots_share_an_open_generator_of_subsamples() -> None:
-    """A known limit: a generator that exists in the snapshot repeats its draws, and a new one does not.
-
-    So a run that was copied in its middle repeats subsamples. The lease and its fencing token let only one publish.
-    """
+def compare_subsamples() -> None:
+    """An open generator repeats its draws after a restoration. A new one does not."""
     opened = make_sampling_generator()
 
     def draw_twice(make: Callable[[], np.random.Generator]) -> list[list[int]]:
         return [_restore(lambda: make().integers(0, 2**62, 20).tolist()) for _ in range(2)]
 
-    first, second = _fork(lambda: draw_twice(lambda: opened))
+    first, second = draw_twice(lambda: opened)
     assert first == second
-    fresh = _fork(lambda: draw_twice(make_sampling_generator))
+    fresh = draw_twice(make_sampling_generator)
     assert len({*fresh[0], *fresh[1], *first}) == 60
+
+
+def test_w7_restored_snapshots_of_a_process_do_not_share_noise() -> None:
+    """W7: a snapshot that is restored twice draws different noise."""
+    _run_alone(compare_noise)
+
+
+def test_w7_restored_snapshots_share_an_open_generator_of_subsamples() -> None:
+    """A known limit: a run that was copied in its middle repeats subsamples.
+
+    The lease and its fencing token let only one copy publish.
+    """
+    _run_alone(compare_subsamples)
