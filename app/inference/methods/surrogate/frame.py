@@ -22,15 +22,12 @@ _LEAST, _MOST = 0.02, 50.0
 class Frame:
     """Coordinates in which the draws' information, or the belief's, is the identity.
 
-    The draws' information, with the prior's precision, is ``L L'``. The belief's information is ``L B L'``, so B is the
-    correction by the answers.
+    The draws' information, with the prior's precision, is ``L L'``; L is ``own`` ``(D, D)``. The belief's information
+    is ``L B L'``, so B is the correction by the answers.
 
-    - ``own`` ``(D, D)``: L, a Cholesky factor.
     - ``values`` ``(D,)`` and ``axes`` ``(D, D)``: the eigenvalues and eigenvectors of B.
-    - ``white`` ``(M, r, D)``: the draws' information factors in the coordinates of L.
-    - ``back`` ``(D, D)``: ``L B^(1/2)`` with the symmetric root, so ``back back'`` is the belief's information.
-    - ``forth`` ``(D, D)``: the inverse of ``back``.
-    - ``prior`` ``(D, D)``: the prior's precision in the coordinates of L.
+    - ``white`` ``(M, r, D)`` and ``prior`` ``(D, D)``: the draws' factors and the prior's precision, along L.
+    - ``back`` ``(D, D)``: ``L B^(1/2)`` by the symmetric root; ``forth`` is its inverse.
     """
 
     own: Array64
