@@ -9,6 +9,7 @@ from benchmarks import groups, neural, robust
 from benchmarks.designs import Rows
 from benchmarks.figures import read_lines, write_lines
 from benchmarks.group_tables import BOUND, spoil
+from benchmarks.robust_runs import Line
 
 
 def test_page_of_groups_has_medians_and_survives_storage(tmp_path: Path) -> None:
@@ -26,7 +27,7 @@ def test_page_of_groups_has_medians_and_survives_storage(tmp_path: Path) -> None
 
 
 def test_page_of_robust_methods_has_sets_of_rows() -> None:
-    lines = [robust.Line("groups", "beta-cores, groups", 0, 0.6, 0, 0, accuracy=0.8, rows=1234, seconds=1.0, sets=5)]
+    lines = [Line("groups", "beta-cores, groups", 0, 0.6, 0, 0, accuracy=0.8, rows=1234, seconds=1.0, sets=5)]
     text = robust.render_page(lines, {"commit": "abc"})
     assert "| beta-cores, groups | 5 | 0.6 | 0.8000 | – | 1,234 | 1 | 1 |" in text
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from benchmarks.designs import Rows
 from benchmarks.figures import write_lines
-from benchmarks.robust import FULL, Line, draw_normal_rows, read_lines, render_page, spoil
+from benchmarks.robust import read_lines, render_page
+from benchmarks.robust_runs import FULL, Line, draw_normal_rows, spoil
 
 
 def test_page_has_a_row_for_each_setting_and_survives_storage(tmp_path: Path) -> None:
