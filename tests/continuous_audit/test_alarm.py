@@ -117,6 +117,16 @@ def test_an_alarm_stays_after_evidence_has_fallen(database: Database) -> None:
         assert service.take_ticket(tx) is None  # until an administrator acts
 
 
+@pytest.mark.parametrize("resets", [0, 3])
+def test_the_largest_evidence_alone_is_an_alarm(database: Database, resets: int) -> None:
+    """W12: openings stay refused if the time of the alarm is removed; each reset doubles the threshold."""
+    threshold = math.log(1000 * 2**resets)
+    change(database, resets=resets, alarmed_at=None, log_largest=threshold - 1e-6)
+    assert not is_refused(database)
+    change(database, log_largest=threshold + 1e-6)
+    assert is_refused(database)
+
+
 def test_two_percent_too_little_noise_raises_the_alarm(database: Database) -> None:
     """W12: with the answers of a day at a slow pace, which are 500,000."""
     assert record(database, noise=0.98, answers=500_000)
