@@ -95,6 +95,7 @@ def check_statement(settings: Settings, file: Path) -> None:
         fail(f"{file} exists already; choose another file for the statement")
     if not file.absolute().parent.is_dir():
         fail(f"there is no folder {file.absolute().parent} for the statement")
+    keys.read_secret_key(settings.keys_dir / keys.RELEASE)  # an audit may take long; a missing key is found before it
 
 
 def write_document(file: Path, document: Mapping[str, Any]) -> None:

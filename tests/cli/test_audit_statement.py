@@ -146,6 +146,15 @@ def _claim(section: str, record: dict[str, Any]) -> Change:
 GUESSES = {"canaries": 150, "guesses": 150, "correct": 150}
 REFUTED: dict[str, Change] = {
     "counts": _claim("canaries", _record_release([9000, 10_000, 10, 10_000]) | {"noise": 1.0, "rate": 1.0}),
+    "a run": _claim(
+        "transcripts",
+        {
+            "counts": [9000, 10_000, 10, 10_000],
+            "mu": 1.0,
+            "by_threshold": bounds.bound_separation(bounds.Counts(9000, 10_000, 10, 10_000), CONFIDENCE),
+            "epsilon": AnswerLaw(1.0).compute_epsilon(DELTA),
+        },
+    ),
     "a release": _claim("releases", _record_release([9000, 10_000, 10, 10_000])),
     "guesses": _claim(
         "one-run",
@@ -163,6 +172,7 @@ def test_a_refuted_claim_that_is_stated_to_hold_is_refused(
     """W12: ``holds`` must follow from the numbers, too; otherwise the statement has no failure."""
     statement = copy.deepcopy(document["statement"])
     change(statement)
+    statement["plan"]["sections"] = list(statement["records"])
     with pytest.raises(VerificationError, match="its numbers refute the claim"):
         verify_audit(_sign(settings, statement), [key])
 

@@ -271,7 +271,7 @@ def test_points_that_cannot_be_saved_are_not_lost(folder: Path, monkeypatch: pyt
     monkeypatch.setattr(Path, "write_bytes", fail)
     assert _run("run", "ds_1", *MODEL, "--epsilon", "0.5", "-o", "p.csv") == 2
     shown = capsys.readouterr().err
-    assert "The release rel_1 was bought, but not saved. corevault download rel_1 saves it." in shown
+    assert "The release rel_1 was bought, but not saved. corevault download rel_1 -o FILE saves it." in shown
 
 
 def test_words_of_the_client_become_words_of_the_command_line() -> None:

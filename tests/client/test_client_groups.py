@@ -112,8 +112,21 @@ def test_groups_are_bought_at_an_earlier_posterior(client: Client, release: Rele
 def test_points_of_such_a_release_are_refused_in_words(client: Client, release: Release) -> None:
     with pytest.raises(InvalidArgument, match=r"client\.releases\.groups"):
         client.releases.download(release)
+    with pytest.raises(InvalidArgument, match=f"Release {release.id} has"):
+        client.releases.download(release.id)
     with pytest.raises(NotFound):
         client.releases.belief(release)
+
+
+@pytest.mark.sqlite
+@pytest.mark.slow
+def test_groups_are_saved_as_they_are_certified(client: Client, release: Release, tmp_path: Path) -> None:
+    with pytest.warns(UntrustedRelease):
+        client.releases.save(release, tmp_path / "groups.npz")
+    assert read_groups((tmp_path / "groups.npz").read_bytes()).labels == client.releases.groups(release).labels
+    with pytest.raises(InvalidArgument, match=r"no points\. Save it as \.json, \.npz, \.parquet"):
+        client.releases.save(release, tmp_path / "groups.csv")
+    assert not (tmp_path / "groups.csv").exists()
 
 
 def test_another_size_is_computed_without_the_server() -> None:

@@ -16,6 +16,7 @@ from corevault import (
     Release,
     Schema,
     SigmoidBeliefNetwork,
+    UntrustedRelease,
     WrongType,
     binary,
     integer,
@@ -78,6 +79,14 @@ def test_a_job_over_http_leaves_a_network_and_no_points(client: Client, release:
     assert set(kinds) == {"statistic_sum"}
     with pytest.raises(NotFound):
         client.releases.points(release.id, "npz")
+
+
+@pytest.mark.sqlite
+@pytest.mark.slow
+def test_a_belief_without_points_is_saved(client: Client, release: Release, tmp_path: Path) -> None:
+    with pytest.warns(UntrustedRelease):
+        client.releases.save(release, tmp_path / "network.json")
+    assert "weights" in (tmp_path / "network.json").read_text()
 
 
 @pytest.mark.sqlite

@@ -141,6 +141,10 @@ def test_a_request_that_cannot_be_trained_is_refused(changes: dict[str, Any]) ->
 
 
 def test_wrong_types_are_named() -> None:
+    for name in ("units", "layers", "steps"):
+        halves: dict[str, Any] = {name: 1.5}
+        with pytest.raises(WrongType, match=f"{name} must be a whole number"):
+            train_features(make_table(5), SCHEMA, ["a"], "t", np.random.default_rng(0), **halves)
     with pytest.raises(WrongType, match="list"):
         train_features(make_table(5), SCHEMA, "a", "t", np.random.default_rng(0))
     with pytest.raises(WrongType, match="Schema"):

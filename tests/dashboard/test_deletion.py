@@ -53,6 +53,13 @@ def test_another_name_deletes_nothing(house: House, browse: Open, owner: rows.Ke
     assert _read(house, owner, dataset) == "ready"
 
 
+def test_blanks_of_a_name_are_typed_as_a_browser_shows_them(house: House, browse: Open, owner: rows.Key) -> None:
+    dataset = house.ready_dataset(owner, name="two  blanks")
+    browser, place = browse(owner), f"/dashboard/datasets/{dataset}"
+    assert browser.post(f"{place}/delete", data={"confirmed_name": "two blanks"}).status_code == 303
+    assert _read(house, owner, dataset) == "deleted"
+
+
 def test_a_form_of_another_site_deletes_nothing(house: House, browse: Open, owner: rows.Key, dataset: str) -> None:
     answer = browse(owner).post(
         f"/dashboard/datasets/{dataset}/delete",

@@ -1,5 +1,6 @@
 """Step charts of long histories: thinning, and the size of the picture."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,15 @@ from hypothesis import strategies as st
 from app.auth.caller import Caller
 from app.budgets import service
 from app.dashboard.charts.steps import MOST_EXACT, Refusals, Span, Step, draw_steps
-from app.dashboard.charts.thinning import MOST_INTERVALS, Box, Point, group_by_column, merge_boxes, thin_line
+from app.dashboard.charts.thinning import (
+    MOST_INTERVALS,
+    Box,
+    Point,
+    group_by_column,
+    group_near,
+    merge_boxes,
+    thin_line,
+)
 from app.dashboard.ledger_history import make_spans, make_steps
 from app.dashboard.pages import population
 from app.errors import Forbidden
@@ -88,6 +97,16 @@ def test_a_thinned_line_keeps_the_order_of_points(points: list[Point]) -> None:
     points.sort(key=lambda point: point.x)
     left = iter(points)
     assert all(kept in left for kept in thin_line(points))
+
+
+@given(POINTS)
+def test_crosses_do_not_cover_each_other(points: list[Point]) -> None:
+    points.sort(key=lambda point: point.x)
+    groups = [*group_near(points, lambda point: point.x, 8)]
+    assert [point for group in groups for point in group] == points
+    firsts = [group[0].x for group in groups]
+    assert all(right - left >= 8 for left, right in itertools.pairwise(firsts))
+    assert all(group[-1].x - group[0].x < 8 for group in groups)
 
 
 @given(_boxes(30))

@@ -12,7 +12,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from app.dashboard.charts.thinning import Box, Point, group_by_column, merge_boxes, thin_line
+from app.dashboard.charts.thinning import Box, Point, group_by_column, group_near, merge_boxes, thin_line
 from app.dashboard.wording import count_noun, format_number
 
 WIDTH: Final = 760
@@ -25,7 +25,7 @@ MOST_EXACT: Final = 500
 """Entries of the largest picture that is not thinned."""
 _MARK: Final = 6
 """Units that a point covers. A thinned picture has at most one in each."""
-_CROSS: Final = 4
+_CROSS: Final = 8
 """Units between crosses; nearer ones would cover each other."""
 _TICKS: Final = (1, 2, 2.5, 5, 10)
 
@@ -212,7 +212,7 @@ def _draw_limit(scale: _Scale, limit: float) -> Iterator[Markup]:
 def _draw_refusals(scale: _Scale, refusals: Sequence[Refusals], start: datetime) -> Iterator[Markup]:
     y = HEIGHT - BOTTOM + 14
     seen = [each for each in refusals if each.at >= start]
-    for group in group_by_column(seen, lambda each: scale.x(each.at), _CROSS):
+    for group in group_near(seen, lambda each: scale.x(each.at), _CROSS):
         x, count = scale.x(group[0].at), sum(each.count for each in group)
         title = f"{count_noun(count, 'refused job')}{_describe_time(group[0].at, group[-1].at)}"
         yield Markup(

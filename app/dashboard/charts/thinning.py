@@ -43,6 +43,24 @@ def group_by_column(items: Sequence[T], place: Callable[[T], float], width: int 
         yield list(group)
 
 
+def group_near(items: Sequence[T], place: Callable[[T], float], width: float) -> Iterator[list[T]]:
+    """Group neighbours nearer than ``width`` to the first of their group.
+
+    Args:
+        items: sorted by ``place``.
+        place: the x of an item.
+        width: the least distance between first items.
+    """
+    group = list[T]()
+    for item in items:
+        if group and place(item) - place(group[0]) >= width:
+            yield group
+            group = []
+        group.append(item)
+    if group:
+        yield group
+
+
 def thin_line(points: Sequence[Point]) -> list[Point]:
     """Keep the first, last, lowest and highest point of each column, in their order.
 

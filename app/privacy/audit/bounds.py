@@ -19,7 +19,7 @@ from scipy.special import betaincinv, ndtr, ndtri
 from app.privacy.audit.laws import AnswerLaw, Array64
 
 _THRESHOLDS = 161
-_MOST_EPSILON = 1000.0
+_MOST_EPSILON = 600.0
 _REACH = 6.0
 """Standard deviations beyond both means in which thresholds are searched."""
 

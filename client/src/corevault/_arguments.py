@@ -66,6 +66,13 @@ def require_number(value: object, name: str, *, lower: float = -math.inf, upper:
         raise InvalidArgument(f"{name} must be {bounds}.")
 
 
+def require_whole_number(value: object, name: str, *, lower: int, upper: float = math.inf) -> None:
+    """Raises ``WrongType`` or ``InvalidArgument`` unless ``value`` is a whole number within the bounds."""
+    if not is_number(value) or not isinstance(value, numbers.Integral):
+        raise WrongType(f"{name} must be a whole number; {describe(value)}.")
+    require_number(value, name, lower=lower, upper=upper)
+
+
 def require_text(value: object, name: str) -> None:
     """Raises ``WrongType`` unless ``value`` is text."""
     if not isinstance(value, str):

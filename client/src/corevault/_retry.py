@@ -3,14 +3,12 @@
 import secrets
 from dataclasses import dataclass
 
-from corevault._arguments import describe
+from corevault._arguments import require_whole_number
 from corevault.errors import (
     ApiError,
     DependencyUnavailable,
     IdempotencyInProgress,
-    InvalidArgument,
     RateLimited,
-    WrongType,
 )
 
 _FIRST_SECONDS = 0.5
@@ -25,10 +23,7 @@ class RetryPolicy:
     max_retries: int = 2
 
     def __post_init__(self) -> None:
-        if not isinstance(self.max_retries, int) or isinstance(self.max_retries, bool):
-            raise WrongType(f"max_retries must be a whole number; {describe(self.max_retries)}.")
-        if self.max_retries < 0:
-            raise InvalidArgument("max_retries must be at least 0.")
+        require_whole_number(self.max_retries, "max_retries", lower=0)
 
     def delay_after_failure(self, attempt: int) -> float | None:
         """Seconds to wait after a failed connection; None to give up. ``attempt`` counts from 0."""

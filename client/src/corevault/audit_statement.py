@@ -100,6 +100,7 @@ def _check_record(record: Mapping[str, Any], plan: Mapping[str, Any], section: s
     elif {"counts", "mu", "by_threshold"} <= record.keys():
         expected["epsilon"] = compute_epsilon(1 / float(record["mu"]), 1.0, delta)
         expected["by_threshold"] = bound_separation(record["counts"], confidence)
+        is_refuted = _refutes(record["counts"], 1 / float(record["mu"]), 1.0, 1 - chance)
     elif {"counts", "mu", "by_shape"} <= record.keys():
         noise = 1 / float(record["mu"])
         expected["epsilon"] = compute_epsilon(noise, 1.0, delta)
@@ -172,7 +173,7 @@ def compute_epsilon(noise: float, rate: float, delta: float) -> float:
         return 0.0
     low, high = 0.0, 1.0
     while _compute_delta(noise, rate, high) > delta and high < _MOST_EPSILON:
-        high *= 2
+        high = min(2 * high, _MOST_EPSILON)
     for _ in range(80):
         middle = (low + high) / 2
         low, high = (middle, high) if _compute_delta(noise, rate, middle) > delta else (low, middle)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from corevault._arguments import describe, require_number
+from corevault._arguments import describe, require_whole_number
 from corevault.errors import InvalidArgument, WrongType
 
 Array = NDArray[np.float64]
@@ -45,9 +45,7 @@ class BeliefNetwork:
         """
         if not isinstance(rng, np.random.Generator):
             raise WrongType(f"rng must be a generator, such as numpy.random.default_rng(); {describe(rng)}.")
-        if isinstance(n, bool) or not isinstance(n, int | np.integer):
-            raise WrongType(f"n must be a whole number; {describe(n)}.")
-        require_number(n, "n", lower=0)
+        require_whole_number(n, "n", lower=0)
         hidden = rng.random((n, len(self.hidden))) < expit(self.hidden)
         return np.asarray(rng.random((n, len(self.names))) < self._predict(hidden), dtype=np.int64)
 

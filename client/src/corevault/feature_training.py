@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corevault._arguments import describe, require_number
+from corevault._arguments import describe, require_whole_number
 from corevault.design import DesignColumn, Table, design_matrix
 from corevault.errors import InvalidArgument, WrongType
 from corevault.schema import Column, Schema
@@ -57,9 +57,9 @@ def train_features(
         raise WrongType(f"rng must be a generator, such as numpy.random.default_rng(); {describe(rng)}.")
     if isinstance(columns, str):
         raise WrongType("columns must be a list of names, even for one column.")
-    require_number(units, "units", lower=1, upper=MOST_UNITS)
-    require_number(layers, "layers", lower=1, upper=MOST_LAYERS)
-    require_number(steps, "steps", lower=1)
+    require_whole_number(units, "units", lower=1, upper=MOST_UNITS)
+    require_whole_number(layers, "layers", lower=1, upper=MOST_LAYERS)
+    require_whole_number(steps, "steps", lower=1)
     declared = {column.name: column for column in schema}
     missing = [name for name in (*columns, target) if name not in declared]
     if missing or not columns or target in columns:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from corevault._arguments import describe, import_pandas, require_number
+from corevault._arguments import describe, import_pandas, require_number, require_whole_number
 from corevault._show import Table, make_table
 from corevault.errors import InvalidArgument, WrongType
 from corevault.prediction import Outcome, find_quantile, predict_mean, predict_probability, predict_rows
@@ -80,9 +80,7 @@ class Gaussian:
         """
         if not isinstance(rng, np.random.Generator):
             raise WrongType(f"rng must be a generator, such as numpy.random.default_rng(); {describe(rng)}.")
-        if not isinstance(n, int | np.integer):
-            raise WrongType(f"n must be a whole number; {describe(n)}.")
-        require_number(n, "n", lower=0)
+        require_whole_number(n, "n", lower=0)
         root = cholesky(self.covariance, lower=True)
         draws: Array = self.mean + rng.standard_normal((n, len(self.mean))) @ root.T
         return draws

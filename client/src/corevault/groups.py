@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from corevault._arguments import describe, require_number
+from corevault._arguments import require_whole_number
 from corevault._show import make_table
 from corevault.belief import read_belief
-from corevault.errors import UnexpectedReply, WrongType
+from corevault.errors import UnexpectedReply
 
 Array = NDArray[np.float64]
 _SHAPES: Mapping[str, str] = {
@@ -78,9 +78,7 @@ class Groups:
         >>> int(np.count_nonzero(groups.choose(1).weight))
         1
         """
-        if isinstance(size, bool) or not isinstance(size, int | np.integer):
-            raise WrongType(f"size must be a whole number; {describe(size)}.")
-        require_number(size, "size", lower=1)
+        require_whole_number(size, "size", lower=1)
         vectors = self._factorise()
         total, chosen = vectors.sum(axis=0), list[int]()
         weight = np.zeros(len(vectors))

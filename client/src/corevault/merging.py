@@ -11,9 +11,9 @@ from scipy.optimize import nnls
 from scipy.special import ndtri
 
 from corevault._agreement import MERGED, find_datasets, find_releases, list_releases
-from corevault._arguments import describe
+from corevault._arguments import require_whole_number
 from corevault.belief import Belief, Block
-from corevault.errors import InvalidArgument, UnexpectedReply, WrongType
+from corevault.errors import InvalidArgument, UnexpectedReply
 from corevault.exports.density import NUMPY, make_row_densities
 from corevault.gaussian import Gaussian
 from corevault.pseudocoreset import Pseudocoreset
@@ -68,7 +68,7 @@ def merge(releases: Iterable[Pseudocoreset], size: int, *, independent: bool = F
     dataset are refused too, because they are about the same people.
     """
     cores = _check(releases)
-    _check_size(size)
+    require_whole_number(size, "size", lower=1)
     union = _unite(cores)
     exact = union.laplace(noise=False)
     chosen = union if len(union.u) <= size else _compress(union, exact, size)
@@ -99,13 +99,6 @@ def _check(releases: object) -> list[Pseudocoreset]:
             "releases of one dataset with corevault.combine(…, same_people=True)."
         )
     return cores
-
-
-def _check_size(size: object) -> None:
-    if isinstance(size, bool) or not isinstance(size, int | np.integer):
-        raise WrongType(f"size must be a whole number; {describe(size)}.")
-    if size < 1:
-        raise InvalidArgument("size must be at least 1.")
 
 
 def _unite(cores: Sequence[Pseudocoreset]) -> Pseudocoreset:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from corevault._arguments import describe, require_number
+from corevault._arguments import describe, require_whole_number
 from corevault.errors import WrongType
 
 Array = NDArray[np.float64]
@@ -62,9 +62,7 @@ class Particles:
         """
         if not isinstance(rng, np.random.Generator):
             raise WrongType(f"rng must be a generator, such as numpy.random.default_rng(); {describe(rng)}.")
-        if isinstance(n, bool) or not isinstance(n, int | np.integer):
-            raise WrongType(f"n must be a whole number; {describe(n)}.")
-        require_number(n, "n", lower=0)
+        require_whole_number(n, "n", lower=0)
         return np.asarray(self.draws[rng.choice(len(self.draws), size=int(n), p=self.weight)])
 
     def __repr__(self) -> str:

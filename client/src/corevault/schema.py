@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from corevault._arguments import describe, import_pandas, is_number, require_number, require_text
+from corevault._arguments import describe, import_pandas, is_number, require_text, require_whole_number
 from corevault._check import TableCheck, check_table
 from corevault._show import Table
 from corevault._spread import spread_points
@@ -237,9 +237,7 @@ class Schema:
 
         Raises ``InvalidArgument`` for a negative ``count``.
         """
-        if not isinstance(count, int) or isinstance(count, bool):
-            raise WrongType(f"count must be a whole number; {describe(count)}.")
-        require_number(count, "count", lower=0)
+        require_whole_number(count, "count", lower=0)
         points = spread_points(count, len(self.columns))
         table = {column.name: _fill(column, points[:, place]) for place, column in enumerate(self.columns)}
         try:

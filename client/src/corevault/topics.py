@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
-from corevault._arguments import describe, require_number
+from corevault._arguments import require_whole_number
 from corevault._show import make_table
 from corevault.errors import InvalidArgument, WrongType
 
@@ -52,9 +52,7 @@ class Topics:
         >>> topics.topics(2)["word"].to_list()
         ['fever', 'cough', 'fall', 'knee']
         """
-        if isinstance(n, bool) or not isinstance(n, int | np.integer):
-            raise WrongType(f"n must be a whole number; {describe(n)}.")
-        require_number(n, "n", lower=1)
+        require_whole_number(n, "n", lower=1)
         rows = []
         for topic, values in enumerate(self.probabilities):
             best = np.argsort(-values, kind="stable")[:n]

@@ -12,6 +12,7 @@ from app.inference.core.plan import MechanismPlan, PlanRequest
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.psvi import groups
 from app.inference.methods.psvi.groups import grow_sets
+from app.inference.methods.public import open_table
 from app.inference.registry import find_method
 from app.inference.runner import run_public
 from support.table import Table
@@ -144,3 +145,11 @@ def test_columns_of_groups_are_opened() -> None:
     planned = find_method("beta-cores").plan(PlanRequest("beta-cores", 3, spec, {"groups": ["smoker"]}), FACTS)
     assert planned.columns == ("age", "ill", "smoker")
     assert plan().columns == SPEC.columns
+
+
+def test_every_round_has_whole_batches() -> None:
+    """Batches of late rounds begin again at the first rows of the random order."""
+    planned = plan(40, batches=50, candidates=500)
+    _, read = open_table(planned, FACTS, table(ROWS))
+    drawn = groups._iterate_candidates(planned, FACTS, read, 500, np.random.default_rng(0))
+    assert {len(batch.y) for offered in drawn for batch in offered} == {50}

@@ -103,7 +103,7 @@ def _iterate_candidates(
         drawn = rng.permutation(table.count)
         each = max(_LEAST_BATCHES, int(plan.parameters[CANDIDATES.name]) // batch) * batch
         for number in range(plan.size):
-            places = drawn[number * each % table.count :][:each]
+            places = np.take(drawn, number * each + np.arange(min(each, table.count)), mode="wrap")
             yield [_read(table, places[start : start + batch], "", most, rng) for start in range(0, len(places), batch)]
         return
     grouping = make_grouping(plan.parameters[GROUPS], facts)

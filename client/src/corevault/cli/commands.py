@@ -159,9 +159,13 @@ def verify_audit(options: Namespace, output: Output) -> int:
             pins = list(client.signing_keys())
     found = check_audit(document, pins)
     code = found.statement["code"]
-    facts = {"version": code["version"], "commit": code["commit"], "checked": found.checked}
+    facts = {"version": code["version"], "commit": code["commit"], "sections": list(found.statement["records"])}
+    facts |= {"size": found.statement["plan"]["size"], "checked": found.checked}
     output.show_facts(facts | {"failures": found.failures, "altered": list(found.altered)}, name="version")
-    say("Verified: the signature, and the bounds, which were computed again from the counts.")
+    if found.checked:
+        say(f"Verified: the signature, and {found.checked} bounds, which were computed again from the counts.")
+    else:
+        say("Verified: the signature. The sections of this audit have no counts from which a bound follows.")
     if options.pin is None:
         say("The key comes from the server itself; pass --pin with a key that you trust.")
     return OK if found.holds else NO
@@ -242,7 +246,7 @@ def _save(client: Client, release_id: str, path: str) -> None:
     try:
         client.releases.save(release_id, path)
     except CorevaultError:
-        say(f"The release {release_id} was bought, but not saved. corevault download {release_id} saves it.")
+        say(f"The release {release_id} was bought, but not saved. corevault download {release_id} -o FILE saves it.")
         raise
 
 

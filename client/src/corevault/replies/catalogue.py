@@ -13,7 +13,7 @@ class Method(Reply):
 
     ``may_run_on_private_data`` is False for a method that reveals rows. ``default`` is True for the method that applies
     to a job without one. ``needs`` are the capabilities that a model must offer, ``models`` the families that offer
-    them. ``leaves`` is ``points`` or ``belief``.
+    them. ``leaves`` is ``points``, ``belief`` or ``groups``.
     """
 
     SHOWN: ClassVar[tuple[str, ...]] = ("id", "default", "may_run_on_private_data")

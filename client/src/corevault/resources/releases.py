@@ -172,7 +172,7 @@ class AsyncReleases:
         pins = read_pins(pinned_keys)
         metadata = release if isinstance(release, Release) else await self.get(release)
         certificate = await self.certificate(metadata.id)
-        _check_points(certificate)
+        _check_points(certificate, metadata.id)
         points = await self.points(metadata.id, "npz")
         belief = await self._stored_belief(metadata, "npz") if _certifies_belief(certificate, "npz") else None
         await self._verify(metadata, certificate, [points] if belief is None else [points, belief], pins)
@@ -188,11 +188,11 @@ class AsyncReleases:
     ) -> Release:
         """Writes the verified points to a file, byte for byte as they are certified.
 
-        The suffix selects the representation: ``.csv``, ``.parquet``, ``.json`` or ``.npz``. Warns as ``download``
-        does.
+        The suffix selects the representation: ``.csv``, ``.parquet``, ``.json`` or ``.npz``. A release without points
+        is saved as its weights of groups, or as its belief. Warns as ``download`` does.
 
         Raises ``VerificationError`` before anything is written, ``UnreadableSource`` if the file cannot be written, and
-        ``InvalidArgument`` for a belief without points.
+        ``InvalidArgument`` for ``.csv`` without points.
 
         >>> client.releases.save(release, "points.csv").id == release.id
         True
@@ -200,12 +200,12 @@ class AsyncReleases:
         name, pins = find_points_format(path), read_pins(pinned_keys)
         metadata = release if isinstance(release, Release) else await self.get(release)
         certificate = await self.certificate(metadata.id)
-        _check_points(certificate)
-        points = await self.points(metadata.id, name)
-        await self._verify(metadata, certificate, [points], pins)
+        part, kind = _find_main_part(certificate, name)
+        stored = await self._fetch(kind, metadata, part, name)
+        await self._verify(metadata, certificate, [stored], pins)
         _warn(metadata)
         try:
-            await self._http.call(Path(path).write_bytes, points.content)
+            await self._http.call(Path(path).write_bytes, stored.content)
         except OSError as error:
             raise UnreadableSource(f"{path} cannot be written; pass a path in a folder that you may use.") from error
         return metadata
@@ -312,11 +312,27 @@ def _certifies_points(certificate: Certificate) -> bool:
     return "npz" in digests or digests.keys().isdisjoint({"belief.npz", "groups.npz"})
 
 
-def _check_points(certificate: Certificate) -> None:
+def _check_points(certificate: Certificate, release_id: str) -> None:
+    """Raises with the release's id, because a caller of ``buy`` may not know it."""
     if "groups.npz" in certified_digests(certificate.statement):
-        raise InvalidArgument("This release has weights of groups. Read them with client.releases.groups(release).")
+        raise InvalidArgument(
+            f"Release {release_id} has weights of groups. Read them with client.releases.groups({release_id!r})."
+        )
     if not _certifies_points(certificate):
-        raise InvalidArgument("This release is a belief without points. Read it with client.releases.belief(release).")
+        raise InvalidArgument(
+            f"Release {release_id} is a belief without points. Read it with client.releases.belief({release_id!r})."
+        )
+
+
+def _find_main_part(certificate: Certificate, format: str) -> tuple[str, type[Representation]]:  # noqa: A002
+    """Find the part that is saved: points, else groups, else the belief."""
+    if _certifies_points(certificate):
+        return "points", Points
+    if format not in BELIEF_FORMATS:
+        raise InvalidArgument(f"This release has no points. Save it as .{', .'.join(BELIEF_FORMATS)}.")
+    if f"groups.{format}" in certified_digests(certificate.statement):
+        return "groups", StoredGroups
+    return "belief", StoredBelief
 
 
 def _describe_distrust(release: Release) -> str:
