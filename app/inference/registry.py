@@ -63,7 +63,7 @@ def find_method(method_id: str) -> Method:
     """
     registered: Method | None = _PRIVATE.get(method_id) or _PUBLIC.get(method_id)
     if registered is None:
-        raise InvalidRequest.at("/method", "Unknown method; GET /v1/methods lists the methods.")
+        raise InvalidRequest.at("/method", f"Unknown method. Use one of {', '.join((*_PRIVATE, *_PUBLIC))}.")
     return registered
 
 
