@@ -39,7 +39,8 @@ LONGEST_PAUSE = timedelta(hours=6)
 class Rejection(StrEnum):
     """The reason why a whole file was rejected.
 
-    A fault in a single row rejects no file. It has no code, and such rows are not counted.
+    A fault in a single row rejects no file. It has no code, and such rows are not counted. ``SERIES_MISMATCH`` is no
+    fault of the file: the earlier uploads of its series do not verify.
     """
 
     MALFORMED = "malformed"
@@ -51,6 +52,7 @@ class Rejection(StrEnum):
     TOO_MANY_UNITS = "too_many_units"
     DUPLICATE_CONTENT = "duplicate_content"
     DIGEST_MISMATCH = "digest_mismatch"
+    SERIES_MISMATCH = "series_mismatch"
 
 
 class Outcome(StrEnum):
@@ -174,7 +176,7 @@ def _give_back(tx: WriteSession, held: Claim, seconds: float, **values: Any) -> 
 
 
 def reject(tx: WriteSession, held: Claim, reason: Rejection, columns: Sequence[str] = ()) -> bool:
-    """Reject the content because its file has a fault.
+    """Reject the content, usually because its file has a fault.
 
     The dataset keeps the content that is in force. ``columns`` are the names of the faulty columns, from the file's
     header or from the declaration.
@@ -196,7 +198,9 @@ def mark_ready(tx: WriteSession, ledger: Ledger, held: Claim, stored: StoredTabl
         ``READY`` otherwise.
 
     Raises:
-        StateConflict: the worker used other registers than the ledger has.
+        StateConflict: the worker used other registers than the ledger has, or an account does not verify.
+        Internal: the dataset's series was altered since the claim.
+        DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
     """
     dataset = repository.lock(tx, held.dataset_id)
     content = tx.scalars(select(Content).where(*_fence(held)).with_for_update()).one_or_none()

@@ -10,10 +10,12 @@ from app.dashboard.certificates import describe_certificate
 from app.datasets import ingestion
 from app.datasets.models import Content, Dataset
 from app.db import WriteSession
-from app.errors import Internal, StateConflict
+from app.errors import DependencyUnavailable, Internal, StateConflict
+from app.ledger.integrity import checkpoints
 from tests.factories import rows
+from tests.factories.datasets import stored
 from tests.factories.worker import House
-from tests.workers.test_series import declare, list_people, read, upload
+from tests.workers.test_series import declare, expire, list_people, read, upload
 
 Alteration = Callable[[WriteSession, str, str, str], None]
 """Gets the ids of the first two contents, which are ready, and of the third, which waits."""
@@ -67,10 +69,13 @@ def test_a_content_with_altered_registers_is_not_used(
     contents = start(house, api, owner)
     with house.database.write() as tx:
         ALTERATIONS[name](tx, *contents)
-    with pytest.raises(StateConflict, match="registers of this series"):
-        house.ingestion().run(contents[2])
+    before = stored(house.areas)
+    house.ingestion().run(contents[2])
     content = read(house, contents[2])
-    assert (content.status, content.table_object, content.register_object) == ("received", None, None)
+    assert (content.status, content.rejection) == ("rejected", "series_mismatch")
+    assert (content.table_object, content.register_object) == (None, None)
+    house.sweeper.sweep()
+    assert set(stored(house.areas)) <= set(before)
     budget = api.get(f"/v1/datasets/{content.dataset_id}/budget", headers=owner.headers)
     entries = api.get(f"/v1/datasets/{content.dataset_id}/ledger", headers=owner.headers).json()
     assert budget.status_code == 200
@@ -104,9 +109,73 @@ def test_a_block_that_left_its_series_meanwhile_is_not_used(
     if altered == "before the claim":
         change(None)
     monkeypatch.setattr(ingestion, "mark_ready", restore)
-    with pytest.raises(Internal):
-        house.ingestion().run(third)
-    assert read(house, third).status == "received"
+    before = stored(house.areas)
+    house.ingestion().run(third)
+    assert (read(house, third).status, read(house, third).rejection) == ("rejected", "series_mismatch")
+    house.sweeper.sweep()
+    assert set(stored(house.areas)) <= set(before)
+
+
+def test_verdicts_on_an_altered_series_depend_on_no_rows(house: House, api: httpx.Client, owner: rows.Key) -> None:
+    """W3: the rejection does not show who returned."""
+    views = []
+    for series, first_people, people in (  # the same bytes twice would be refused
+        ("none return", range(20, 40), range(60, 80)),
+        ("all return", range(20), range(19, -1, -1)),
+    ):
+        blocks = [declare(api, owner, series=series) for _ in range(2)]
+        first = upload(house, api, owner, blocks[0], first_people)
+        house.ingestion().run(first)
+        with house.database.write() as tx:
+            _reject(tx, first, "", "")
+        before = stored(house.areas)
+        house.ingestion().run(upload(house, api, owner, blocks[1], people))
+        view = api.get(f"/v1/datasets/{blocks[1]}", headers=owner.headers).json()
+        house.sweeper.sweep()
+        lost = sorted(set(stored(house.areas)) - set(before))
+        views.append((view["status"], view["content"], view["rejection"], lost))
+    assert views[0] == views[1]
+    assert views[0][2] == {"code": "series_mismatch", "columns": []}
+
+
+def test_without_its_mark_the_content_is_retried(
+    house: House, api: httpx.Client, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W10: the store of the mark is away before the commit, so the new objects are named nowhere."""
+    content_id = upload(house, api, owner, declare(api, owner), [1])
+    before = stored(house.areas)
+
+    def fail(*_: object, **__: object) -> None:
+        raise DependencyUnavailable
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoints, "append", fail)
+        house.ingestion().run(content_id)
+    assert (read(house, content_id).status, read(house, content_id).attempts) == ("received", 0)
+    assert stored(house.areas) == before
+    expire(house, content_id)
+    house.ingestion().run(content_id)
+    assert set(list_people(house, content_id)) == {1}
+
+
+@pytest.mark.parametrize("error", [DependencyUnavailable, Internal, StateConflict])
+def test_an_error_after_the_commit_deletes_no_table(
+    house: House, api: httpx.Client, owner: rows.Key, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    """W10: the mark is written after the commit. If that fails, the content is ready and needs its objects."""
+    content_id = upload(house, api, owner, declare(api, owner), [1])
+    real = ingestion.mark_ready
+
+    def fail() -> None:
+        raise error
+
+    def mark(tx: WriteSession, *arguments: Any) -> Any:
+        tx.after_commit(fail, vital=True)
+        return real(tx, *arguments)
+
+    monkeypatch.setattr(ingestion, "mark_ready", mark)
+    house.ingestion().run(content_id)
+    assert set(list_people(house, content_id)) == {1}
 
 
 def test_two_contents_that_used_the_same_list_are_not_both_ready(
