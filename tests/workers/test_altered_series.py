@@ -6,17 +6,21 @@ from typing import Any
 import httpx
 import pytest
 
+from app import crashpoints
 from app.dashboard.certificates import describe_certificate
 from app.datasets import ingestion
 from app.datasets.models import Content, Dataset
 from app.db import WriteSession
 from app.errors import DependencyUnavailable, Internal, StateConflict
+from app.ledger import Ledger
 from app.ledger.integrity import checkpoints
 from tests.factories import rows
-from tests.factories.datasets import stored
-from tests.factories.worker import House
+from tests.factories.datasets import problem, stored
+from tests.factories.worker import House, job_body
+from tests.workers.support import failing_tables, kinds
 from tests.workers.test_series import declare, expire, list_people, read, upload
 
+MODEL = {"family": "gaussian-mean", "features": ["x"]}
 Alteration = Callable[[WriteSession, str, str, str], None]
 """Gets the ids of the first two contents, which are ready, and of the third, which waits."""
 
@@ -202,8 +206,7 @@ def test_certificates_name_the_series_and_the_place(house: House, api: httpx.Cli
     contents = [upload(house, api, owner, declare(api, owner), [1, place]) for place in (7, 8)]
     house.ingestion().run(contents[0])
     dataset_id = read(house, contents[1]).dataset_id
-    model = {"family": "gaussian-mean", "features": ["x"]}
-    job_id = house.job(dataset_id, owner, model=model)
+    job_id = house.job(dataset_id, owner, model=MODEL)
     house.queue.sent.clear()
     house.runner().run(job_id)
     release = api.get(f"/v1/releases/{house.read(job_id).release_id}", headers=owner.headers).json()
@@ -213,13 +216,72 @@ def test_certificates_name_the_series_and_the_place(house: House, api: httpx.Cli
     assert "the series 'visits'. Its table is upload 2 of the series" in series["in_words"]
 
 
-def test_without_a_registration_nothing_is_released(house: House, api: httpx.Client, owner: rows.Key) -> None:
-    """The certificate would name no series."""
+def _lose_register(tx: WriteSession, content: Content) -> None:
+    content.register_object = None
+
+
+def _name_unknown_register(tx: WriteSession, content: Content) -> None:
+    content.register_object = "e" * 32
+
+
+def _rename_series(tx: WriteSession, content: Content) -> None:
+    tx.get_one(Dataset, content.dataset_id).series = "others"
+
+
+UNREGISTERED: dict[str, Callable[[WriteSession, Content], None]] = {
+    "no register": _lose_register,
+    "unknown register": _name_unknown_register,
+    "other series": _rename_series,
+}
+
+
+@pytest.mark.parametrize("name", UNREGISTERED)
+def test_without_a_registration_nothing_is_opened(house: House, api: httpx.Client, owner: rows.Key, name: str) -> None:
+    """W8, W15: the certificate would name no series. The job fails without a charge, before any row is read."""
     content_id = upload(house, api, owner, declare(api, owner), [1])
     house.ingestion().run(content_id)
+    dataset_id = read(house, content_id).dataset_id
+    job_id = house.job(dataset_id, owner, model=MODEL)
     with house.database.write() as tx:
-        tx.get_one(Content, content_id).register_object = "e" * 32
-    job_id = house.job(read(house, content_id).dataset_id, owner, model={"family": "gaussian-mean", "features": ["x"]})
+        UNREGISTERED[name](tx, tx.get_one(Content, content_id))
+    house.runner(failing_tables(AssertionError("rows were read"))).run(job_id)
+    job = house.read(job_id)
+    assert (job.status, job.release_id, house.charge(job_id)) == ("failed", None, "voided")
+    assert "opened" not in kinds(house, dataset_id)
+
+
+def test_a_registration_lost_during_the_run_stops_the_release(
+    house: House, api: httpx.Client, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The registration is compared again when the certificate is signed."""
+    content_id = upload(house, api, owner, declare(api, owner), [1])
+    house.ingestion().run(content_id)
+    job_id = house.job(read(house, content_id).dataset_id, owner, model=MODEL)
+
+    def lose(name: str) -> None:
+        if name == "before-publish":
+            monkeypatch.setattr(Ledger, "registration", staticmethod(lambda *_: None))
+
+    monkeypatch.setattr(crashpoints, "reach", lose)
     house.runner().run(job_id)
     job = house.read(job_id)
-    assert (job.status, job.release_id) == ("failed", None)
+    assert (job.status, job.release_id, house.charge(job_id)) == ("failed", None, "settled")
+
+
+@pytest.mark.parametrize("name", UNREGISTERED)
+def test_jobs_without_a_registration_are_refused_in_words(
+    house: House, api: httpx.Client, owner: rows.Key, name: str
+) -> None:
+    """W15: contents of a series that is older than its entries in the ledger have none."""
+    content_id = upload(house, api, owner, declare(api, owner), [1])
+    house.ingestion().run(content_id)
+    dataset_id = read(house, content_id).dataset_id
+    body = job_body(dataset_id, model=MODEL)
+    assert api.post("/v1/quotes", json=body, headers=owner.headers).status_code == 200
+    with house.database.write() as tx:
+        UNREGISTERED[name](tx, tx.get_one(Content, content_id))
+    before = kinds(house, dataset_id)
+    for path in ("/v1/quotes", "/v1/jobs"):
+        answer = api.post(path, json=body, headers=owner.headers)
+        assert "no register of people" in problem(answer, 409, "state_conflict")["detail"]
+    assert kinds(house, dataset_id) == before
