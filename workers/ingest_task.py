@@ -8,7 +8,7 @@ import structlog
 from app.datasets import ingestion
 from app.datasets.series import find_next
 from app.db import Database
-from app.errors import DependencyUnavailable
+from app.errors import DependencyUnavailable, Internal, StateConflict
 from app.jobs.lifecycle import Hold, Stage
 from app.ledger import Ledger
 from app.vault.areas import WorkerAreas
@@ -108,12 +108,23 @@ class Ingestion:
                     ingestion.postpone(tx, claim) if transient else ingestion.release(tx, claim, counted=True)
 
     def _mark_ready(self, claim: ingestion.Claim, ingested: Ingested) -> None:
+        """Make the content ready, or end or postpone it and delete its new objects.
+
+        Objects that the database may name are kept: an error can arrive after the commit.
+        """
         table = ingestion.StoredTable(
             ingested.table_object, ingested.wrapped_key, ingested.fingerprint, ingested.register_object
         )
-        with self.database.write() as tx:
-            outcome = ingestion.mark_ready(tx, self.ledger, claim, table)
-        if outcome is not ingestion.Outcome.READY:
+        try:
+            with self.database.write() as tx:
+                used = ingestion.mark_ready(tx, self.ledger, claim, table) is ingestion.Outcome.READY
+        except (StateConflict, Internal):  # somebody altered the series; a retry would find the same
+            with self.database.write() as tx:
+                used = not ingestion.reject(tx, claim, ingestion.Rejection.SERIES_MISMATCH)
+        except DependencyUnavailable:
+            with self.database.write() as tx:
+                used = not ingestion.postpone(tx, claim)
+        if not used:
             for name in filter(None, (ingested.table_object, ingested.register_object)):
                 self.areas.vault.delete(name)
 

@@ -26,7 +26,7 @@ from app.inference.core import plan_json
 from app.inference.core.release import Released
 from app.jobs.lifecycle import Claim, Hold, JobError, Lifecycle, Stage, is_accounted
 from app.jobs.models import Job
-from app.ledger import Cause, Ledger
+from app.ledger import Cause, Ledger, Registration
 from app.privacy.events import PrivacyEvent
 from app.releases import repository as releases
 from app.releases.publication import Draft, Publisher
@@ -189,6 +189,9 @@ class Runner:
         """Check the job, then open its reservation.
 
         When the transaction that opens it has committed, the job is charged, even if it fails or is cancelled later.
+
+        Raises:
+            Internal: the content is not registered in its series. The job is not charged.
         """
         box = self._read_dataset_box(claim)
         with self._database.write() as tx:
@@ -197,6 +200,8 @@ class Runner:
         with open_span("job.open"), self._database.write() as tx:
             job = self._lifecycle.open(tx, claim)
             assignment = None if job is None else make_assignment(tx, claim, job, box)
+            if assignment is not None and assignment.is_accounted:
+                self._find_registration(tx, assignment)  # without one, this transaction opens nothing
         if assignment is None:
             raise Stopped(Hold.LOST)
         return assignment
@@ -250,15 +255,25 @@ class Runner:
         """Read the account as the certificate states it.
 
         Raises:
-            Internal: the content of a dataset in a series is not registered.
+            Internal: as :meth:`_find_registration`.
+        """
+        dataset_id = assignment.run.dataset_id
+        checkpoint = self._ledger.checkpoint(tx, dataset_id)
+        registration = self._find_registration(tx, assignment)
+        return Standing(self._ledger.guarantee(tx, dataset_id), checkpoint, registration)
+
+    def _find_registration(self, tx: WriteSession, assignment: Assignment) -> Registration | None:
+        """Find the ledger's registration of the content; None without a series. The account must be verified.
+
+        Raises:
+            Internal: the content of a dataset in a series is not registered, or not in this series.
         """
         dataset_id, register = assignment.run.dataset_id, assignment.register_object
-        checkpoint = self._ledger.checkpoint(tx, dataset_id)
         registration = None if register is None else self._ledger.registration(tx, dataset_id, register)
         named = None if registration is None else registration.series
         if named != tx.get_one(Dataset, dataset_id).series:
             raise Internal
-        return Standing(self._ledger.guarantee(tx, dataset_id), checkpoint, registration)
+        return registration
 
     def _stop(self, claim: Claim, hold: Hold) -> None:
         if hold is Hold.CANCELLED:

@@ -21,7 +21,7 @@ from app.datasets.uploads.models import name_context
 from app.db import WriteSession, now
 from app.errors import Internal
 from app.inference.core.facts import DeclaredFacts
-from app.ledger import Ledger, Registration
+from app.ledger import Ledger, OwnerAccounts, Registration
 from app.queue import INGEST_CONTENT, TaskQueue
 from app.vault.envelope import SealedPart
 
@@ -39,7 +39,8 @@ LONGEST_PAUSE = timedelta(hours=6)
 class Rejection(StrEnum):
     """The reason why a whole file was rejected.
 
-    A fault in a single row rejects no file. It has no code, and such rows are not counted.
+    A fault in a single row rejects no file. It has no code, and such rows are not counted. ``SERIES_MISMATCH`` is no
+    fault of the file: the earlier uploads of its series do not verify.
     """
 
     MALFORMED = "malformed"
@@ -51,6 +52,7 @@ class Rejection(StrEnum):
     TOO_MANY_UNITS = "too_many_units"
     DUPLICATE_CONTENT = "duplicate_content"
     DIGEST_MISMATCH = "digest_mismatch"
+    SERIES_MISMATCH = "series_mismatch"
 
 
 class Outcome(StrEnum):
@@ -174,7 +176,7 @@ def _give_back(tx: WriteSession, held: Claim, seconds: float, **values: Any) -> 
 
 
 def reject(tx: WriteSession, held: Claim, reason: Rejection, columns: Sequence[str] = ()) -> bool:
-    """Reject the content because its file has a fault.
+    """Reject the content, usually because its file has a fault.
 
     The dataset keeps the content that is in force. ``columns`` are the names of the faulty columns, from the file's
     header or from the declaration.
@@ -196,7 +198,9 @@ def mark_ready(tx: WriteSession, ledger: Ledger, held: Claim, stored: StoredTabl
         ``READY`` otherwise.
 
     Raises:
-        StateConflict: the worker used other registers than the ledger has.
+        StateConflict: the worker used other registers than the ledger has, or an account does not verify.
+        Internal: the dataset's series was altered since the claim.
+        DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
     """
     dataset = repository.lock(tx, held.dataset_id)
     content = tx.scalars(select(Content).where(*_fence(held)).with_for_update()).one_or_none()
@@ -205,33 +209,36 @@ def mark_ready(tx: WriteSession, ledger: Ledger, held: Claim, stored: StoredTabl
     before = repository.find_in_force(tx, dataset.id)
     content.ended_at, content.lease_until = now(), None
     private = dataset.sensitivity == "private"
-    if held.membership is not None:
-        ledger.lock_accounts(tx, dataset.id)
+    locked = None if held.membership is None else ledger.lock_accounts(tx, dataset.id)
     if private and not ledger.claim_fingerprint(tx, dataset.id, stored.fingerprint):
         content.status, content.rejection = "rejected", str(Rejection.DUPLICATE_CONTENT)
         return Outcome.REJECTED
     content.status, content.table_object, content.wrapped_key = "ready", stored.table_object, stored.wrapped_key
     content.register_object = stored.register_object
-    _register(tx, ledger, held, dataset, content)
+    _register(tx, ledger, locked, held.membership, content)
     if private and before is not None and before.version < content.version:
         ledger.content_replaced(tx, dataset.id, content.version)
     return Outcome.READY
 
 
-def _register(tx: WriteSession, ledger: Ledger, held: Claim, dataset: Dataset, content: Content) -> None:
+def _register(
+    tx: WriteSession, ledger: Ledger, locked: OwnerAccounts | None, membership: Membership | None, content: Content
+) -> None:
     """Add the content's register to the ledger, after a comparison of the earlier ones. Nothing without a series.
 
     Raises:
         StateConflict: the worker used other registers.
         Internal: the dataset's series was altered since the claim, or the worker wrote no register.
     """
-    membership, place, register = held.membership, content.series_place, content.register_object
-    if membership is None and dataset.series is None and register is None:
+    series = tx.get_one(Dataset, content.dataset_id).series
+    place, register = content.series_place, content.register_object
+    if membership is None and series is None and register is None:
         return
-    if membership is None or membership.name != dataset.series or place is None or register is None:
+    if locked is None or membership is None or membership.name != series or place is None or register is None:
         raise Internal
     used = {each.object_name: each.slots for each in membership.earlier}
-    ledger.register_people(tx, dataset.id, Registration(membership.name, place, register), used)
+    added = Registration(membership.name, place, register)
+    ledger.register_people(tx, locked, content.dataset_id, added=added, used=used)
 
 
 def pin(tx: WriteSession, dataset_id: str) -> Content | None:

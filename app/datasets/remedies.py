@@ -31,4 +31,8 @@ REMEDIES: Final[Mapping[str, str]] = {
         "population, and use it instead."
     ),
     Rejection.DIGEST_MISMATCH: "The file changed during the upload. Upload it again.",
+    Rejection.SERIES_MISMATCH: (
+        "The earlier uploads of the series do not verify, so this file is not used. The file has no fault. Ask the "
+        "operator."
+    ),
 }

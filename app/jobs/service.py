@@ -34,6 +34,10 @@ from app.tracing import open_span
 
 RUNNERS = frozenset({"owner", "analyst"})
 _NOT_OWN = "Only the key that submitted the job or the dataset's owner may cancel it; yours is of the role {}."
+_NOT_REGISTERED = (
+    "The ledger has no register of people for this table, so no release could name its place in the series. This call "
+    "charged nothing. Ask the operator."
+)
 _NOISE = NoiseCache()
 _DRY_RUNS = DryRuns()
 
@@ -73,7 +77,7 @@ def price(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -
     facts = make_declared_facts(dataset, delta if private else None)
     _check_purpose(body)
     _check_privacy(body, ledger.max_epsilon)
-    _check_ready(session, caller, dataset)
+    _check_ready(session, ledger, caller, dataset)
     size = body.size or registry.choose_size(body.model.spec(), facts)
     plan = make_plan(body.wish(size), facts, delta, _NOISE, _admission(session, ledger, dataset, caller))
     _DRY_RUNS.check(plan, facts)
@@ -193,11 +197,17 @@ def _check_privacy(body: JobBody, max_epsilon: float) -> None:
         raise InvalidRequest.at("/privacy/epsilon", f"Use a number of at most {max_epsilon:g}.")
 
 
-def _check_ready(session: ReadSession, caller: Caller, dataset: Dataset) -> None:
+def _check_ready(session: ReadSession, ledger: Ledger, caller: Caller, dataset: Dataset) -> None:
     if dataset.deleted_at is not None:
         raise StateConflict("The dataset is deleted.")
-    if datasets.find_in_force(session, dataset.id) is None:
+    content = datasets.find_in_force(session, dataset.id)
+    if content is None:
         raise StateConflict(access.explain_not_ready(session, caller, dataset))
+    if dataset.series is not None:
+        register = content.register_object
+        registration = None if register is None else ledger.registration(session, dataset.id, register)
+        if registration is None or registration.series != dataset.series:
+            raise StateConflict(_NOT_REGISTERED)
 
 
 def _admission(session: ReadSession, ledger: Ledger, dataset: Dataset, caller: Caller) -> Callable[[Charge], bool]:

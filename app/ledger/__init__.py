@@ -1,6 +1,7 @@
 """The only writer of the budget: accounts, reservations, their hash chains and their cost."""
 
 from app.ledger.account.locked_account import Cause
+from app.ledger.account.registers import OwnerAccounts
 from app.ledger.entries.admission import Obstacle, Preview
 from app.ledger.entries.balance import Registration
 from app.ledger.entries.charge import Charge
@@ -30,6 +31,7 @@ __all__ = [
     "LedgerStep",
     "Obstacle",
     "Overview",
+    "OwnerAccounts",
     "Preview",
     "Registration",
     "Standing",

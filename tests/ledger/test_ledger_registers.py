@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from app.db import WriteSession
 from app.errors import NotFound, StateConflict
 from app.ledger import Registration
 from app.ledger.account import locked_account
@@ -16,7 +17,12 @@ UNIT = {"kind": "column", "column": "person", "max_rows": 2}
 
 def register(bench: Bench, dataset_id: str, place: int, used: Mapping[str, int], series: str = SERIES) -> None:
     added = Registration(series, place, f"register-{place}")
-    bench.write(lambda tx: bench.ledger.register_people(tx, dataset_id, added, used))
+
+    def act(tx: WriteSession) -> None:
+        locked = bench.ledger.lock_accounts(tx, dataset_id)
+        bench.ledger.register_people(tx, locked, dataset_id, added=added, used=used)
+
+    bench.write(act)
 
 
 def open_block(bench: Bench, dataset_id: str, **changes: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from sqlalchemy import event
 
 from app.datasets import ingestion
 from app.datasets.facts import digest_facts, make_declared_facts
@@ -226,6 +227,21 @@ def test_a_crash_at_any_step_registers_nobody_twice_or_never(
     expire(house, first)
     house.ingestion().run(first)
     assert [set(list_people(house, each)) for each in (first, second)] == [{1, 10}, {11}]
+
+
+def test_accounts_of_an_owner_are_locked_once(house: House, api: httpx.Client, owner: rows.Key) -> None:
+    """Locked accounts cannot be charged, so their list is read once."""
+    content_id = upload(house, api, owner, declare(api, owner), [1, 2])
+    seen = []
+
+    def note(_: object, __: object, statement: str, *___: object) -> None:
+        seen.append("GROUP BY ledger_accounts.id" in statement)
+
+    event.listen(house.database.engine, "before_cursor_execute", note)
+    house.ingestion().run(content_id)
+    event.remove(house.database.engine, "before_cursor_execute", note)
+    assert set(list_people(house, content_id)) == {1, 2}
+    assert sum(seen) == 1
 
 
 def test_a_worker_that_lost_its_claim_registers_nobody(house: House, api: httpx.Client, owner: rows.Key) -> None:

@@ -11,6 +11,7 @@ verification reports this.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import NewType
 
 from sqlalchemy import func, select
 
@@ -25,14 +26,14 @@ from app.ledger.models import Account, LedgerDataset
 
 ALTERED = "The registers of this series differ from the ledger. The account is frozen; ask the operator."
 
+OwnerAccounts = NewType("OwnerAccounts", tuple[str, ...])
+"""All accounts of one owner, locked by a transaction: the id of one dataset of each."""
 
-def lock_accounts(tx: WriteSession, dataset_id: str) -> tuple[str, ...]:
+
+def lock_accounts(tx: WriteSession, dataset_id: str) -> OwnerAccounts:
     """Lock all accounts of the dataset's owner.
 
-    The order is that of their ids, so that transactions cannot deadlock.
-
-    Returns:
-        The id of one dataset of each account.
+    The order is that of their ids, so that transactions cannot deadlock. So call this before one of them is locked.
 
     Raises:
         NotFound: the dataset has no account.
@@ -41,31 +42,36 @@ def lock_accounts(tx: WriteSession, dataset_id: str) -> tuple[str, ...]:
     query = select(func.min(LedgerDataset.dataset_id)).join(Account, Account.id == LedgerDataset.account_id)
     names = tx.scalars(query.where(Account.owner_id == owner_id).group_by(Account.id).order_by(Account.id)).all()
     locked_account.lock_all(tx, names)
-    return tuple(names)
+    return OwnerAccounts(tuple(names))
 
 
 def register_people(
-    context: LedgerContext, tx: WriteSession, dataset_id: str, added: Registration, used: Mapping[str, int]
+    context: LedgerContext,
+    tx: WriteSession,
+    locked: OwnerAccounts,
+    dataset_id: str,
+    *,
+    added: Registration,
+    used: Mapping[str, int],
 ) -> None:
     """Add a register to an account, if its worker used all other blocks'.
 
-    All accounts of the owner are locked, so two contents cannot be registered at once. A caller that has locked one of
-    them must have called :func:`lock_accounts` before.
+    All accounts of the owner are locked, so two contents cannot be registered at once.
 
     Args:
         context: verifies the accounts.
         tx: the transaction.
+        locked: the result of :func:`lock_accounts` in this transaction, for the owner of the block.
         dataset_id: the block.
         added: the register of its content.
         used: names of the other registers that the worker read -> slots.
 
     Raises:
-        NotFound: the dataset has no account.
         StateConflict: ``used`` differs from the ledger, and the account is frozen. Or another account of the owner does
             not verify.
         DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
     """
-    accounts = _lock_accounts(context, tx, dataset_id)
+    accounts = _verify(context, tx, locked)
     own = next(each for each in accounts if dataset_id in each.balance.datasets)
     if dict(used) != dict(_list_others(accounts, dataset_id, added.series)):
         locked_account.freeze_durably(tx, own.account, dataset_id)
@@ -80,10 +86,13 @@ def find_registration(session: ReadSession, dataset_id: str, register: str) -> R
     return next((each for each in share.registrations if each.register == register), None)
 
 
-def _lock_accounts(context: LedgerContext, tx: WriteSession, dataset_id: str) -> tuple[LockedAccount, ...]:
-    """Lock and verify all accounts of the owner, each by one of its datasets."""
-    names = lock_accounts(tx, dataset_id)
-    accounts = tuple(locked_account.lock_verified(context, tx, name) for name in names)
+def _verify(context: LedgerContext, tx: WriteSession, locked: OwnerAccounts) -> tuple[LockedAccount, ...]:
+    """Verify all accounts of the owner, each by one of its datasets.
+
+    Raises:
+        StateConflict: one of them does not verify.
+    """
+    accounts = tuple(locked_account.lock_verified(context, tx, name) for name in locked)
     found = tuple(each for each in accounts if each is not None)
     if len(found) < len(accounts):
         raise StateConflict(locked_account.FROZEN_DETAIL)

@@ -191,6 +191,7 @@ _REMEDIES: Mapping[str, str] = {
     "more slots for the same population, and upload the file there",
     "duplicate_content": "the same bytes belong to another population; create the dataset with that population",
     "digest_mismatch": "the bytes changed in transit; upload the file again",
+    "series_mismatch": "the earlier uploads of the series do not verify; the file has no fault; ask the operator",
 }
 
 
