@@ -5,7 +5,6 @@ ticket may record answers. So all workers share one e-process, and the position 
 answers. If a worker dies with its batch, the evidence does not change.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,8 +12,7 @@ from typing import Final
 
 from sqlalchemy import or_, update
 
-from app.continuous_audit.alarm import is_sound
-from app.continuous_audit.bookkeeping import Capitals, Damaged, compute_design, dump_capitals, load_capitals
+from app.continuous_audit.bookkeeping import Capitals, Damaged, compute_design, dump_capitals, read_capitals
 from app.continuous_audit.models import ROW_ID, AuditState
 from app.db import WriteSession, read_time
 from app.privacy.audit.continuous import Capital, compute_log_evidence
@@ -78,7 +76,7 @@ def record_batch(tx: WriteSession, ticket: Ticket, outcome: Outcome) -> bool:
     if state is None or state.ticket != ticket.token or state.ticket_until is None:
         return False
     try:
-        capitals = _read_capitals(state, outcome.weights)
+        capitals, state.carried = read_capitals(state, outcome.weights)
     except Damaged:
         state.damaged, state.ticket_until = True, None
         return False
@@ -88,25 +86,8 @@ def record_batch(tx: WriteSession, ticket: Ticket, outcome: Outcome) -> bool:
     return state.alarmed_at is not None
 
 
-def _read_capitals(state: AuditState, weights: Mapping[str, float]) -> Capitals:
-    """Read the capitals. After a change of the design, the evidence is kept and the bets start again.
-
-    Raises:
-        Damaged: the state is not sound, or contradicts its capitals.
-    """
-    if not is_sound(state):
-        raise Damaged
-    if state.design != compute_design(weights):
-        state.design, state.carried = compute_design(weights), state.log_evidence
-        return {}
-    capitals = load_capitals(state.capitals, weights)
-    if not math.isclose(state.carried + compute_log_evidence(capitals, weights), state.log_evidence, abs_tol=1e-6):
-        raise Damaged
-    return capitals
-
-
 def _write(state: AuditState, capitals: Capitals, outcome: Outcome, at: datetime) -> None:
-    state.capitals = dump_capitals(capitals)
+    state.design, state.capitals = compute_design(outcome.weights), dump_capitals(capitals)
     state.log_evidence = state.carried + compute_log_evidence(capitals, outcome.weights)
     state.log_largest = max(state.log_largest, state.log_evidence)
     state.answers += len(outcome.answers)
