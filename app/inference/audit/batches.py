@@ -57,7 +57,6 @@ _SETTINGS: Final = tuple(
 class Batch:
     """Answers of one stream, and their claim."""
 
-    stream: str
     claim: AnswerLaw
     sample: Sample
 
@@ -67,6 +66,12 @@ def list_weights() -> dict[str, float]:
     """Map each stream to its share of the capital: half for many canaries, half for all kinds of queries."""
     names = [subject.name for subject in list_subjects()]
     return {CANARIES: 0.5} | dict.fromkeys(names, 0.5 / len(names))
+
+
+def find_stream(number: int) -> str:
+    """Find the stream of the batch with this number."""
+    turn, place = divmod(number, 2)
+    return _list_subjects()[turn % len(_list_subjects())].name if place else CANARIES
 
 
 def draw_batch(number: int, make_oracle: MakeOracle) -> Batch:
@@ -86,7 +91,7 @@ def draw_canaries(claim: AnswerLaw, make_oracle: MakeOracle) -> Batch:
     oracle = make_oracle(plan, facts, OrthogonalTable(coins))
     answers = np.stack([oracle.ask(query)[1:] / query.clip for _ in range(_QUERIES)])
     share = _compute_canary_share()
-    return Batch(CANARIES, replace(claim, shift=min(share, 1.0)), Sample(answers.ravel(), np.tile(coins, _QUERIES)))
+    return Batch(replace(claim, shift=min(share, 1.0)), Sample(answers.ravel(), np.tile(coins, _QUERIES)))
 
 
 def _draw_subject(subject: Subject, claim: AnswerLaw, rows: int, slots: int, make_oracle: MakeOracle) -> Batch:
@@ -100,7 +105,7 @@ def _draw_subject(subject: Subject, claim: AnswerLaw, rows: int, slots: int, mak
             oracle = make_oracle(plan, table.facts, table)
             answers[chosen] = [read_answer(subject.query, oracle.ask(subject.query)) @ direction for _ in chosen]
     shift = min(_compute_share(subject.name, rows), 1.0)
-    return Batch(subject.name, replace(claim, shift=shift), Sample(answers, coins))
+    return Batch(replace(claim, shift=shift), Sample(answers, coins))
 
 
 @cache
