@@ -17,7 +17,8 @@ import numpy as np
 
 from app.inference.audit.report import PAGE, RATE, SECTIONS, VISIBLE, Record, list_tasks
 from app.privacy.audit.laws import AnswerLaw, Array64
-from app.privacy.audit.sequential import ALARM, Alternative, LawWatch, find_alarm
+from app.privacy.audit.sequential import Alternative, LawWatch, find_alarm
+from app.privacy.audit.thresholds import ALARM
 from benchmarks.audit_page import SHARES, WATCHES, render
 
 ROOT: Final = Path(__file__).resolve().parents[1]

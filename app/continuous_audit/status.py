@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from app.continuous_audit.alarm import find_state, is_alarmed
 from app.continuous_audit.bookkeeping import Damaged, read_capitals
 from app.db import ReadSession, now
-from app.inference.audit.batches import ANSWERS, CANARIES, list_weights
+from app.inference.audit.batches import ANSWERS, BATCHES_PER_TURN, CANARIES, list_weights
 from app.privacy.audit.continuous import Capital, expect_batches
 from app.privacy.audit.thresholds import compute_log_threshold
-
-_BATCHES_PER_TURN = 2
-"""Every second batch belongs to the stream ``canaries``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ def read_status(session: ReadSession) -> Status:
         is_alarmed(state),
         is_damaged=False,
         age_seconds=age,
-        expected_seconds=max(age, state.interval_seconds) * _BATCHES_PER_TURN * batches,
+        expected_seconds=max(age, state.interval_seconds) * BATCHES_PER_TURN * batches,
     )
 
 

@@ -22,6 +22,8 @@ from app.privacy.audit.laws import AnswerLaw
 
 CANARIES: Final = "canaries"
 """The stream of batches with many canaries."""
+BATCHES_PER_TURN: Final = 2
+"""The first batch of a turn belongs to :data:`CANARIES`, the second to a kind of query."""
 _COUNT: Final = 60
 _QUERIES: Final = 40
 ANSWERS: Final = _COUNT * _QUERIES
@@ -61,14 +63,14 @@ def list_weights() -> dict[str, float]:
 
 def find_stream(number: int) -> str:
     """Find the stream of the batch with this number."""
-    turn, place = divmod(number, 2)
+    turn, place = divmod(number, BATCHES_PER_TURN)
     return _list_subjects()[turn % len(_list_subjects())].name if place else CANARIES
 
 
 def draw_batch(number: int, make_oracle: MakeOracle) -> Batch:
     """Draw the batch with this number; fair coins decide for each answer whether its canary is in."""
-    turn = number // 2
-    if number % 2 == 0:
+    turn, place = divmod(number, BATCHES_PER_TURN)
+    if place == 0:
         return draw_canaries(_CLAIMS[turn % len(_CLAIMS)], make_oracle)
     subjects = _list_subjects()
     turn, place = divmod(turn, len(subjects))
