@@ -108,12 +108,12 @@ def run_sections(sections: Sequence[str], processes: int) -> None:
 
 def count_parts(section: str) -> int:
     """Count the parts of a section."""
-    return 1 if section == "detection" else len(list_tasks(section))
+    return 1 if section == "detection" else len(list_tasks(section, PAGE))
 
 
 def run_part(section: str, part: int) -> list[Record]:
     """Run one part of a section."""
-    return list(measure_detection() if section == "detection" else list_tasks(section)[part](PAGE))
+    return list(measure_detection()) if section == "detection" else list_tasks(section, PAGE)[part]()
 
 
 def main() -> int:
