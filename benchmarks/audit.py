@@ -17,7 +17,8 @@ import numpy as np
 
 from app.inference.audit.report import PAGE, RATE, SECTIONS, VISIBLE, Record, list_tasks
 from app.privacy.audit.laws import AnswerLaw, Array64
-from app.privacy.audit.sequential import ALARM, Alternative, LawWatch, find_alarm
+from app.privacy.audit.sequential import Alternative, LawWatch, find_alarm
+from app.privacy.audit.thresholds import ALARM
 from benchmarks.audit_page import SHARES, WATCHES, render
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -107,12 +108,12 @@ def run_sections(sections: Sequence[str], processes: int) -> None:
 
 def count_parts(section: str) -> int:
     """Count the parts of a section."""
-    return 1 if section == "detection" else len(list_tasks(section))
+    return 1 if section == "detection" else len(list_tasks(section, PAGE))
 
 
 def run_part(section: str, part: int) -> list[Record]:
     """Run one part of a section."""
-    return list(measure_detection() if section == "detection" else list_tasks(section)[part](PAGE))
+    return list(measure_detection()) if section == "detection" else list_tasks(section, PAGE)[part]()
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from app.inference.audit.mechanism import CONFIDENCE, DELTA
 from app.inference.audit.report import RATE, Record
 from app.privacy.audit.laws import AnswerLaw
-from app.privacy.audit.sequential import ALARM
+from app.privacy.audit.thresholds import ALARM
 
 SHARES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Shares of watches whose number of answers is shown."""

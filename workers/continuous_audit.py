@@ -14,7 +14,7 @@ import structlog
 
 from app.continuous_audit import service
 from app.db import Database
-from app.inference.audit.batches import Batch, draw_batch, list_weights
+from app.inference.audit.batches import Batch, draw_batch, find_stream, list_weights
 from workers.computation import make_oracle
 
 FIRST_SECONDS: Final = 20.0
@@ -93,10 +93,16 @@ class Auditor:
             ticket = service.take_ticket(tx)
         if ticket is None:
             return
-        batch = self._draw(ticket.number)
-        sample = batch.sample
-        outcome = service.Outcome(batch.stream, batch.claim, sample.answers, sample.present, list_weights())
-        with self._database.write() as tx:
-            has_alarm = service.record_batch(tx, ticket, outcome)
+        stream = find_stream(ticket)
+        try:
+            sample = (batch := self._draw(ticket)).sample
+            outcome = service.Outcome(stream, batch.claim, sample.answers, sample.present, list_weights())
+            with self._database.write() as tx:
+                has_alarm = service.record_batch(tx, ticket, outcome)
+        except Exception as error:  # noqa: BLE001  (any error may depend on answers)
+            structlog.get_logger().warning("batch of the audit failed", stream=stream, kind=type(error).__name__)
+            with self._database.write() as tx:
+                service.forfeit_batch(tx, ticket, stream, list_weights())
+            return
         if has_alarm:
-            structlog.get_logger().error("continuous audit raised an alarm", stream=batch.stream)
+            structlog.get_logger().error("continuous audit raised an alarm", stream=stream)

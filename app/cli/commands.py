@@ -5,6 +5,7 @@ library, which takes most of a second to load.
 """
 
 import atexit
+import math
 import socket
 from functools import partial
 from importlib.metadata import version
@@ -241,12 +242,14 @@ def reset_audit(
     Its evidence starts again at 1, and its threshold doubles.
     """
     from app.cli import installation
+    from app.privacy.audit.thresholds import compute_log_threshold
 
     settings = load_settings(data_dir=data_dir)
     with explain_failures():
         installation.check_exists(settings)
         resets = installation.reset_audit(settings, reason)
-    typer.echo(f"the continuous audit starts again (reset {resets}); its threshold is now {1000 * 2**resets:,}")
+    threshold = math.exp(compute_log_threshold(resets))
+    typer.echo(f"the continuous audit starts again (reset {resets}); its threshold is now {threshold:,.0f}")
 
 
 @cli.command()

@@ -4,10 +4,13 @@
 """
 
 import hashlib
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from app.privacy.audit.continuous import ALTERNATIVES, Capital
+from app.continuous_audit.alarm import is_sound
+from app.continuous_audit.models import AuditState
+from app.privacy.audit.continuous import ALTERNATIVES, Capital, compute_log_evidence
 
 Capitals = dict[str, Capital]
 
@@ -28,6 +31,24 @@ def compute_design(weights: Mapping[str, float]) -> str:
 def dump_capitals(capitals: Capitals) -> dict[str, Any]:
     """Convert capitals to JSON."""
     return {name: {"batches": each.batches, "bets": list(each.bets)} for name, each in capitals.items()}
+
+
+def read_capitals(state: AuditState, weights: Mapping[str, float]) -> tuple[Capitals, float]:
+    """Read the capitals, and the log-evidence before them.
+
+    After a change of the design, the evidence is kept and the bets start again.
+
+    Raises:
+        Damaged: the state is not sound, or contradicts its capitals.
+    """
+    if not is_sound(state):
+        raise Damaged
+    if state.design != compute_design(weights):
+        return {}, state.log_evidence
+    capitals = load_capitals(state.capitals, weights)
+    if not math.isclose(state.carried + compute_log_evidence(capitals, weights), state.log_evidence, abs_tol=1e-6):
+        raise Damaged
+    return capitals, state.carried
 
 
 def load_capitals(document: Mapping[str, Any], weights: Mapping[str, float]) -> Capitals:

@@ -31,5 +31,5 @@ class AuditState(Base):
     last_at: Mapped[datetime | None]
     alarmed_at: Mapped[datetime | None]
     damaged: Mapped[bool]
-    ticket: Mapped[int] = mapped_column(BigInteger)  # fencing token of the batch that is being drawn
+    ticket: Mapped[int] = mapped_column(BigInteger)  # fencing token and number of the newest batch
     ticket_until: Mapped[datetime | None]

@@ -4,15 +4,11 @@ import math
 from dataclasses import dataclass
 
 from app.continuous_audit.alarm import find_state, is_alarmed
-from app.continuous_audit.bookkeeping import Damaged, load_capitals
-from app.continuous_audit.models import AuditState
+from app.continuous_audit.bookkeeping import Damaged, read_capitals
 from app.db import ReadSession, now
-from app.inference.audit.batches import ANSWERS, CANARIES, list_weights
+from app.inference.audit.batches import ANSWERS, BATCHES_PER_TURN, CANARIES, list_weights
 from app.privacy.audit.continuous import Capital, expect_batches
 from app.privacy.audit.thresholds import compute_log_threshold
-
-_BATCHES_PER_TURN = 2
-"""Every second batch belongs to the stream ``canaries``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +39,11 @@ def read_status(session: ReadSession) -> Status:
     if state is None:
         return UNKNOWN
     try:
-        capitals = load_capitals(state.capitals, list_weights())
+        capitals, carried = read_capitals(state, list_weights())
     except Damaged:
         return UNKNOWN
+    missing = compute_log_threshold(state.resets) - carried
+    batches = expect_batches(capitals.get(CANARIES, Capital()), list_weights()[CANARIES], missing, ANSWERS)
     age = max(0.0, (now() - (state.last_at or state.started_at)).total_seconds())
     return Status(
         state.answers,
@@ -55,13 +53,8 @@ def read_status(session: ReadSession) -> Status:
         is_alarmed(state),
         is_damaged=False,
         age_seconds=age,
-        expected_seconds=max(age, state.interval_seconds) * _expect_batches(state, capitals.get(CANARIES, Capital())),
+        expected_seconds=max(age, state.interval_seconds) * BATCHES_PER_TURN * batches,
     )
-
-
-def _expect_batches(state: AuditState, capital: Capital) -> int:
-    missing = compute_log_threshold(state.resets) - state.carried
-    return _BATCHES_PER_TURN * expect_batches(capital, list_weights()[CANARIES], missing, ANSWERS)
 
 
 def _raise_to_power(logarithm: float) -> float:

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from typer.testing import CliRunner
 
 from app.audit.models import AuditEntry
@@ -17,7 +17,8 @@ from app.cli.commands import cli
 from app.cli.sockets import is_loopback
 from app.cli.supervisor import LONGEST_DELAY_SECONDS, compute_delay_seconds
 from app.config import Settings
-from app.db import Database, make_engine
+from app.continuous_audit.models import AuditState
+from app.db import Database, make_engine, now
 from app.db.migrations import is_at_head
 from app.ledger import Cause
 from app.vault.keys import load_api_keys, load_worker_keys
@@ -139,6 +140,20 @@ def test_unfreeze_ends_a_freeze_and_records_the_reason(settings: Settings) -> No
     with database.read() as session:
         assert ledger.entries(session, "ds_a", limit=1, before=None)[0].kind == "unfrozen"
         assert session.scalars(select(AuditEntry.reason)).all() == ["mended"]
+    database.dispose()
+
+
+def test_reset_audit_ends_an_alarm_and_prints_the_threshold(settings: Settings) -> None:
+    _install(settings)
+    database = Database(make_engine(settings.database_url))
+    arguments = ["reset-audit", "--reason", "mended", "--data-dir", str(settings.data_dir)]
+    for number, threshold in ((1, "2,000"), (2, "4,000")):
+        assert RUNNER.invoke(cli, arguments).exit_code == 1
+        with database.write() as tx:
+            tx.execute(update(AuditState).values(alarmed_at=now()))
+        ended = RUNNER.invoke(cli, arguments)
+        expected = f"the continuous audit starts again (reset {number}); its threshold is now {threshold}\n"
+        assert (ended.exit_code, ended.output) == (0, expected)
     database.dispose()
 
 

@@ -47,6 +47,16 @@ def test_expected_capital_does_not_grow_under_the_claim() -> None:
             assert float(np.sum(mass * after)) == pytest.approx(math.exp(before.compute_log()), rel=1e-3)
 
 
+def test_a_forfeited_batch_leaves_the_reserve_only() -> None:
+    """W12: also its stake is lost, as if its ratio were 0; later batches bet as after any other."""
+    before = Capital().bet(CLAIM, NONE, NONE)
+    forfeited, lasting = before.forfeit(), before.bet(CLAIM, NONE, NONE)
+    assert math.exp(forfeited.compute_log()) == pytest.approx(1 / 3)
+    following = math.exp(forfeited.bet(CLAIM, NONE, NONE).compute_log())
+    assert following == pytest.approx(1 / 3)
+    assert forfeited.batches == lasting.batches == 2
+
+
 def test_true_claims_seldom_reach_twenty() -> None:
     """W12: of 100 processes at most 1 in 20 may; more than 20 would have a chance of 10**-7."""
     rng, reached = np.random.default_rng(2), 0

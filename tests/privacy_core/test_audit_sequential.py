@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from app.privacy.audit.laws import AnswerLaw, Array64
-from app.privacy.audit.sequential import ALARM, Alternative, LawWatch, PrivacyWatch, find_alarm, list_alternatives
+from app.privacy.audit.sequential import Alternative, LawWatch, PrivacyWatch, find_alarm, list_alternatives
+from app.privacy.audit.thresholds import ALARM
 
 CLAIMS = [AnswerLaw(1.0), AnswerLaw(2.0, 0.1)]
 EVERY = pytest.mark.parametrize("claim", CLAIMS)

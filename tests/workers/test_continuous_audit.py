@@ -2,23 +2,26 @@
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from sqlalchemy import select
+from structlog.testing import capture_logs
 
 from app.continuous_audit.models import AuditState
 from app.db import Database
 from app.inference.audit import batches
-from app.inference.audit.batches import Batch, draw_batch, draw_canaries, list_weights
+from app.inference.audit.batches import CANARIES, Batch, draw_batch, draw_canaries, find_stream, list_weights
+from app.inference.audit.mechanism import Sample
 from app.inference.audit.subjects import list_subjects
 from app.inference.core.model import Array64
 from app.inference.core.query import Integers
 from app.inference.private_zone.mechanisms import DiscreteGaussian
-from app.privacy.audit.continuous import ALTERNATIVES, compute_log_ratios
+from app.privacy.audit.continuous import ALTERNATIVES, CERTAIN, compute_log_ratios
 from app.privacy.audit.laws import AnswerLaw
+from app.privacy.audit.thresholds import compute_log_threshold
 from workers import continuous_audit
 from workers.computation import make_oracle
 from workers.continuous_audit import FIRST_SECONDS, Auditor, Governor
@@ -104,8 +107,19 @@ def test_no_batch_is_drawn_early_or_during_a_task(database: Database) -> None:
     assert not turn.locked()
 
 
-def test_an_error_ends_the_batch_only(database: Database) -> None:
-    clock, turn = Clock(), threading.Lock()
+def _run_steps(database: Database, draw: Callable[[int], Batch], count: int) -> AuditState:
+    clock = Clock()
+    turn = threading.Lock()
+    auditor = Auditor(database, Governor(1.0, clock), turn, draw)
+    for _ in range(count):
+        clock.seconds += 1000
+        auditor.step()
+        assert not turn.locked()
+    return read(database)
+
+
+def test_an_error_gives_the_ticket_back(database: Database) -> None:
+    """The next batch is drawn at once. The failed one is not counted."""
     failing = iter([True, False])
 
     def draw_or_fail(number: int) -> Batch:
@@ -113,12 +127,48 @@ def test_an_error_ends_the_batch_only(database: Database) -> None:
             raise MemoryError
         return draw(number)
 
-    auditor = Auditor(database, Governor(1.0, clock), turn, draw_or_fail)
-    for _ in range(2):
-        clock.seconds += 1000
-        auditor.step()
-    assert read(database).batches == 0  # the ticket of the failed batch is still valid
-    assert not turn.locked()
+    with capture_logs() as logs:
+        state = _run_steps(database, draw_or_fail, 2)
+    assert (state.batches, state.ticket, state.ticket_until) == (1, 2, None)
+    named = [(each["stream"], each["kind"]) for each in logs if "failed" in each["event"]]
+    assert named == [(find_stream(1), "MemoryError")]
+
+
+def test_a_query_that_always_fails_stops_no_other_stream(database: Database) -> None:
+    """W12: all tickets have different numbers, so all other streams get evidence."""
+    broken = find_stream(1)
+
+    def fail_sometimes(number: int) -> Batch:
+        if find_stream(number) == broken:
+            raise KeyError
+        return Batch(AnswerLaw(1.0), Sample(np.zeros(0), np.zeros(0)))
+
+    count = 2 * len(list_subjects())
+    state = _run_steps(database, fail_sometimes, count)
+    assert state.batches == count - 1
+    assert set(state.capitals) == set(list_weights())
+    assert max(state.capitals[broken]["bets"]) == -CERTAIN
+
+
+def test_errors_that_depend_on_answers_raise_no_alarm(database: Database) -> None:
+    """W12: batches of a true claim that would lose capital fail. Without their loss, the alarm would be certain."""
+    rng, claim, place = np.random.default_rng(1), AnswerLaw(1.0), ALTERNATIVES.index("noise x 0.98")
+    kept: list[float] = []
+
+    def fail_on_losses(_: int) -> Batch:
+        answers, present = rng.standard_normal(2400), np.zeros(2400)
+        gain = float(compute_log_ratios(claim, answers, present)[place])
+        if gain < 0:
+            raise ArithmeticError
+        kept.append(gain)
+        return Batch(claim, Sample(answers, present))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(continuous_audit, "find_stream", lambda _: CANARIES)
+        state = _run_steps(database, fail_on_losses, 200)
+    assert state.batches == len(kept)
+    assert sum(kept) > 2 * compute_log_threshold(0)  # enough for an alarm
+    assert state.log_largest < math.log(20)
 
 
 def test_a_stopped_audit_ends(database: Database) -> None:
@@ -206,6 +256,15 @@ def test_turns_reach_every_stream_claim_and_size_of_units(monkeypatch: pytest.Mo
     for number in range(2 * count):
         draw_batch(number, make_oracle)
     assert len(seen) == count + len(batches._CLAIMS)
+
+
+def test_the_stream_of_a_batch_follows_from_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that fails counts against this stream."""
+    monkeypatch.setattr(batches, "draw_canaries", lambda *_: CANARIES)
+    monkeypatch.setattr(batches, "_draw_subject", lambda subject, *_: subject.name)
+    numbers = range(4 * len(list_subjects()))
+    drawn: list[object] = [draw_batch(number, make_oracle) for number in numbers]
+    assert drawn == [find_stream(number) for number in numbers]
 
 
 def test_claims_have_the_exact_contribution() -> None:

@@ -7,30 +7,23 @@ The claim of a batch has the exact contribution of its canary, which clipping ma
 norm. Otherwise the evidence against a true claim would be wrong by a little for each answer, for years.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 import numpy as np
 
-from app.inference.audit.mechanism import DENSE_SLOTS, SLOTS, Sample, compute_share
-from app.inference.audit.one_run import OrthogonalTable, draw_coins, make_canary_query
-from app.inference.audit.subjects import Subject, list_subjects, read_answer
+from app.inference.audit.mechanism import DENSE_SLOTS, SLOTS, Cell, MakeOracle, Sample, compute_share, draw_sample
+from app.inference.audit.one_run import OrthogonalTable, draw_canary_sample, make_canary_query
+from app.inference.audit.subjects import Subject, list_subjects
 from app.inference.conjugate import make_run_problem
-from app.inference.core.facts import DeclaredFacts
-from app.inference.core.model import Array64
-from app.inference.core.plan import MechanismPlan
-from app.inference.core.query import Oracle
-from app.inference.core.row_source import RowSource
 from app.inference.private_zone.partition import compute_partial_sum
 from app.privacy.audit.laws import AnswerLaw
 
-MakeOracle = Callable[[MechanismPlan, DeclaredFacts, RowSource], Oracle]
-"""Makes the oracle of a plan about a table, as a run of a job does."""
-
 CANARIES: Final = "canaries"
 """The stream of batches with many canaries."""
+BATCHES_PER_TURN: Final = 2
+"""The first batch of a turn belongs to :data:`CANARIES`, the second to a kind of query."""
 _COUNT: Final = 60
 _QUERIES: Final = 40
 ANSWERS: Final = _COUNT * _QUERIES
@@ -57,7 +50,6 @@ _SETTINGS: Final = tuple(
 class Batch:
     """Answers of one stream, and their claim."""
 
-    stream: str
     claim: AnswerLaw
     sample: Sample
 
@@ -69,10 +61,16 @@ def list_weights() -> dict[str, float]:
     return {CANARIES: 0.5} | dict.fromkeys(names, 0.5 / len(names))
 
 
+def find_stream(number: int) -> str:
+    """Find the stream of the batch with this number."""
+    turn, place = divmod(number, BATCHES_PER_TURN)
+    return _list_subjects()[turn % len(_list_subjects())].name if place else CANARIES
+
+
 def draw_batch(number: int, make_oracle: MakeOracle) -> Batch:
     """Draw the batch with this number; fair coins decide for each answer whether its canary is in."""
-    turn = number // 2
-    if number % 2 == 0:
+    turn, place = divmod(number, BATCHES_PER_TURN)
+    if place == 0:
         return draw_canaries(_CLAIMS[turn % len(_CLAIMS)], make_oracle)
     subjects = _list_subjects()
     turn, place = divmod(turn, len(subjects))
@@ -81,26 +79,14 @@ def draw_batch(number: int, make_oracle: MakeOracle) -> Batch:
 
 def draw_canaries(claim: AnswerLaw, make_oracle: MakeOracle) -> Batch:
     """Draw answers about many orthogonal canaries."""
-    coins = draw_coins(_COUNT)
-    plan, facts, query = make_canary_query(claim, _COUNT, _QUERIES)
-    oracle = make_oracle(plan, facts, OrthogonalTable(coins))
-    answers = np.stack([oracle.ask(query)[1:] / query.clip for _ in range(_QUERIES)])
-    share = _compute_canary_share()
-    return Batch(CANARIES, replace(claim, shift=min(share, 1.0)), Sample(answers.ravel(), np.tile(coins, _QUERIES)))
+    sample = draw_canary_sample(claim, _QUERIES, _COUNT, make_oracle)
+    return Batch(replace(claim, shift=min(_compute_canary_share(), 1.0)), sample)
 
 
 def _draw_subject(subject: Subject, claim: AnswerLaw, rows: int, slots: int, make_oracle: MakeOracle) -> Batch:
-    coins = draw_coins(_ANSWERS_OF_SUBJECT)
-    direction, answers = _compute_direction(subject.name, rows), np.empty(len(coins))
-    for present in (False, True):
-        chosen = np.flatnonzero(coins == present)
-        if len(chosen):
-            table = subject.make_table(slots, rows, present=present)
-            plan = subject.make_plan(claim.noise, claim.rate, len(chosen))
-            oracle = make_oracle(plan, table.facts, table)
-            answers[chosen] = [read_answer(subject.query, oracle.ask(subject.query)) @ direction for _ in chosen]
+    cell = Cell(claim.noise, claim.rate, _ANSWERS_OF_SUBJECT, slots=slots)
     shift = min(_compute_share(subject.name, rows), 1.0)
-    return Batch(subject.name, replace(claim, shift=shift), Sample(answers, coins))
+    return Batch(replace(claim, shift=shift), draw_sample(subject, cell, rows, make_oracle))
 
 
 @cache
@@ -108,20 +94,9 @@ def _list_subjects() -> tuple[Subject, ...]:
     return list_subjects()
 
 
-def _find_subject(name: str) -> Subject:
-    return next(subject for subject in _list_subjects() if subject.name == name)
-
-
 @cache
 def _compute_share(name: str, rows: int) -> float:
-    return compute_share(_find_subject(name), rows)
-
-
-@cache
-def _compute_direction(name: str, rows: int) -> Array64:
-    subject = _find_subject(name)
-    contribution = subject.compute_contribution(rows)
-    return contribution / (np.linalg.norm(contribution) * subject.clip)
+    return compute_share(next(subject for subject in _list_subjects() if subject.name == name), rows)
 
 
 @cache

@@ -5,7 +5,7 @@ answer whether the canary is in, as the tests of :mod:`app.privacy.audit.sequent
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +13,11 @@ import numpy as np
 
 from app.inference.audit.subjects import Subject, list_subjects, read_answer
 from app.inference.conjugate import make_run_problem
+from app.inference.core.facts import DeclaredFacts
 from app.inference.core.model import Array64
+from app.inference.core.plan import MechanismPlan
+from app.inference.core.query import Oracle
+from app.inference.core.row_source import RowSource
 from app.inference.private_zone.mechanisms import DiscreteGaussian
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.private_zone.rng import make_monte_carlo_generator, make_sampling_generator
@@ -28,6 +32,9 @@ from app.privacy.audit.bounds import (
 )
 from app.privacy.audit.laws import AnswerLaw
 from app.privacy.audit.sequential import LawWatch, PrivacyWatch
+
+MakeOracle = Callable[[MechanismPlan, DeclaredFacts, RowSource], Oracle]
+"""Makes the oracle of a plan about a table, as a run of a job does."""
 
 CONFIDENCE: Final = 0.999
 DELTA: Final = 1e-6
@@ -99,35 +106,30 @@ def compute_share(subject: Subject, rows_per_unit: int) -> float:
     return float(np.linalg.norm(subject.compute_contribution(rows_per_unit))) / subject.clip
 
 
-def draw_sample(subject: Subject, cell: Cell, rows_per_unit: int) -> Sample:
+def make_oracle(plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource) -> ClippedGaussianOracle:
+    """Make an oracle with the noise and the sampler of runs."""
+    model, sampling = make_run_problem(plan, facts).model, make_sampling_generator()
+    return ClippedGaussianOracle(model, plan, facts, rows, noise=DiscreteGaussian(), sampling=sampling)
+
+
+def draw_coins(count: int) -> Array64:
+    """Draw where the canary is in, by fair coins."""
+    return make_monte_carlo_generator().integers(0, 2, count).astype(np.float64)
+
+
+def draw_sample(subject: Subject, cell: Cell, rows_per_unit: int, make_oracle: MakeOracle = make_oracle) -> Sample:
     """Draw ``cell.answers`` aligned answers, with the canary in or out by fair coins."""
-    coins = make_monte_carlo_generator().integers(0, 2, cell.answers).astype(np.float64)
+    coins = draw_coins(cell.answers)
     direction = subject.compute_contribution(rows_per_unit)
     direction /= np.linalg.norm(direction) * subject.clip
     answers = np.empty(cell.answers)
     for present in (False, True):
-        chosen = coins == present
-        answers[chosen] = _ask(subject, cell, rows_per_unit, int(chosen.sum()), direction, present=present)
+        chosen = np.flatnonzero(coins == present)
+        if len(chosen):
+            table = subject.make_table(cell.slots, rows_per_unit, present=present)
+            oracle = make_oracle(subject.make_plan(cell.noise, cell.rate, len(chosen)), table.facts, table)
+            answers[chosen] = [read_answer(subject.query, oracle.ask(subject.query)) @ direction for _ in chosen]
     return Sample(answers, coins)
-
-
-def _ask(
-    subject: Subject, cell: Cell, rows_per_unit: int, count: int, direction: Array64, *, present: bool
-) -> list[float]:
-    """Ask the oracle ``count`` times, and project each answer on ``direction``."""
-    if not count:
-        return []
-    table = subject.make_table(cell.slots, rows_per_unit, present=present)
-    plan = subject.make_plan(cell.noise, cell.rate, count)
-    oracle = ClippedGaussianOracle(
-        make_run_problem(plan, table.facts).model,
-        plan,
-        table.facts,
-        table,
-        noise=DiscreteGaussian(),
-        sampling=make_sampling_generator(),
-    )
-    return [float(read_answer(subject.query, oracle.ask(subject.query)) @ direction) for _ in range(count)]
 
 
 def audit_cell(cell: Cell, subjects: Sequence[Subject] | None = None) -> Finding:

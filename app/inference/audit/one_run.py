@@ -11,18 +11,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.audit.mechanism import Sample
+from app.inference.audit.mechanism import MakeOracle, Sample, draw_coins, make_oracle
 from app.inference.audit.subjects import make_plan
 from app.inference.audit.tables import make_facts
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan, ModelSpec
-from app.inference.core.problems import make_problem
 from app.inference.core.row_source import PRESENT
-from app.inference.private_zone.mechanisms import DiscreteGaussian
-from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.private_zone.queries import MeanSum
-from app.inference.private_zone.rng import make_monte_carlo_generator, make_sampling_generator
 from app.privacy.audit.bounds import Counts, bound_family, choose_threshold, count_positives
 from app.privacy.audit.laws import AnswerLaw
 from app.privacy.audit.sequential import LawWatch
@@ -64,29 +60,21 @@ def make_canary_query(claim: AnswerLaw, canaries: int, queries: int) -> tuple[Me
     return make_plan(spec, query, event, queries), facts, query
 
 
-def ask_about_canaries(claim: AnswerLaw, present: Array64, queries: int) -> Array64:
+def ask_about_canaries(
+    claim: AnswerLaw, present: Array64, queries: int, make_oracle: MakeOracle = make_oracle
+) -> Array64:
     """Run ``queries`` queries about a table with these canaries; return aligned answers ``(queries, m)``."""
     plan, facts, query = make_canary_query(claim, len(present), queries)
-    oracle = ClippedGaussianOracle(
-        make_problem(plan.model, facts).model,
-        plan,
-        facts,
-        OrthogonalTable(present),
-        noise=DiscreteGaussian(),
-        sampling=make_sampling_generator(),
-    )
+    oracle = make_oracle(plan, facts, OrthogonalTable(present))
     return np.stack([oracle.ask(query)[1:] / _CLIP for _ in range(queries)])
 
 
-def draw_coins(canaries: int) -> Array64:
-    """Draw which canaries are in, by fair coins."""
-    return make_monte_carlo_generator().integers(0, 2, canaries).astype(np.float64)
-
-
-def draw_canary_sample(claim: AnswerLaw, queries: int, canaries: int = CANARIES) -> Sample:
+def draw_canary_sample(
+    claim: AnswerLaw, queries: int, canaries: int = CANARIES, make_oracle: MakeOracle = make_oracle
+) -> Sample:
     """Draw ``queries * canaries`` aligned answers, half of them with the canary on average."""
     coins = draw_coins(canaries)
-    answers = ask_about_canaries(claim, coins, queries)
+    answers = ask_about_canaries(claim, coins, queries, make_oracle)
     return Sample(answers.ravel(), np.tile(coins, queries))
 
 

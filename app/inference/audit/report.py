@@ -6,7 +6,7 @@ chance so small that of 1,000 reports at most one refutes a true claim.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -71,6 +71,9 @@ class Size:
     releases: int
 
 
+Audit = Callable[[Size], Record]
+"""An audit of one claim."""
+
 QUICK: Final = Size(40, 100_000, 100_000, 3, 3, 3)
 PAGE: Final = Size(600, 2_000_000, 14_000_000, 120, 30, 80)
 
@@ -116,14 +119,9 @@ def audit_mechanism(size: Size) -> Iterator[Record]:
         }
 
 
-def audit_canaries(size: Size) -> Iterator[Record]:
-    """Audit with many canaries in each answer, which is fast."""
-    yield from (audit_many_answers(claim, size) for claim in list_claims())
-
-
-def list_claims() -> list[AnswerLaw]:
-    """List the claims of the audit with many canaries."""
-    return [AnswerLaw(noise, rate) for rate in (1.0, RATE) for noise in NOISES]
+def list_canary_audits(_: Size) -> list[Audit]:
+    """List audits with many canaries in each answer, which is fast."""
+    return [partial(audit_many_answers, AnswerLaw(noise, rate)) for rate in (1.0, RATE) for noise in NOISES]
 
 
 def audit_sampling(size: Size) -> Iterator[Record]:
@@ -152,9 +150,9 @@ def audit_many_answers(claim: AnswerLaw, size: Size) -> Record:
     }
 
 
-def audit_transcripts(size: Size) -> Iterator[Record]:
-    """Audit whole runs of every private method and its variants."""
-    yield from (audit_transcript(scenario, size) for scenario in list_scenarios())
+def list_transcript_audits(_: Size) -> list[Audit]:
+    """List audits of whole runs of every private method and its variants."""
+    return [partial(audit_transcript, scenario) for scenario in list_scenarios()]
 
 
 def audit_transcript(scenario: Scenario, size: Size) -> Record:
@@ -180,15 +178,11 @@ def audit_transcript(scenario: Scenario, size: Size) -> Record:
     }
 
 
-def audit_releases(size: Size) -> Iterator[Record]:
-    """Audit the final release alone, of every private method; a quick audit takes the first claim only."""
+def list_release_audits(size: Size) -> list[Audit]:
+    """List audits of the final release alone, of every private method; a quick audit takes the first claim only."""
     claims = EPSILONS if size.releases > QUICK.releases else EPSILONS[:1]
-    yield from (audit_release(scenario, epsilon, size) for scenario in list_plain_scenarios() for epsilon in claims)
-
-
-def list_plain_scenarios() -> list[Scenario]:
-    """List the scenarios without parameters, whose releases are audited."""
-    return [scenario for scenario in list_scenarios() if not scenario.parameters]
+    plain = [scenario for scenario in list_scenarios() if not scenario.parameters]
+    return [partial(audit_release, scenario, epsilon) for scenario in plain for epsilon in claims]
 
 
 def audit_release(scenario: Scenario, epsilon: float, size: Size) -> Record:
@@ -256,32 +250,32 @@ def _list_counts(counts: Counts) -> list[int]:
     return [int(number) for number in (counts.true, counts.present, counts.false, counts.absent)]
 
 
+_PARTS: Final[dict[str, Callable[[Size], list[Audit]]]] = {
+    "canaries": list_canary_audits,
+    "transcripts": list_transcript_audits,
+    "releases": list_release_audits,
+}
+"""Sections with one record for each audit."""
+
+
+def _audit_parts(section: str, size: Size) -> Iterator[Record]:
+    return (audit(size) for audit in _PARTS[section](size))
+
+
 SECTIONS: Final[dict[str, Callable[[Size], Iterator[Record]]]] = {
     "contributions": audit_contributions,
     "mechanism": audit_mechanism,
-    "canaries": audit_canaries,
+    "canaries": partial(_audit_parts, "canaries"),
     "sampling": audit_sampling,
-    "transcripts": audit_transcripts,
-    "releases": audit_releases,
+    "transcripts": partial(_audit_parts, "transcripts"),
+    "releases": partial(_audit_parts, "releases"),
     "one-run": audit_one_run,
     "filter": audit_filters,
 }
 
 
-def list_tasks(section: str) -> list[Callable[[Size], Iterable[Record]]]:
+def list_tasks(section: str, size: Size) -> list[Callable[[], list[Record]]]:
     """List the parts of a section that may run in separate processes; their records follow each other."""
-    if section == "transcripts":
-        return [partial(_wrap, partial(audit_transcript, scenario)) for scenario in list_scenarios()]
-    if section == "canaries":
-        return [partial(_wrap, partial(audit_many_answers, claim)) for claim in list_claims()]
-    if section == "releases":
-        return [
-            partial(_wrap, partial(audit_release, scenario, epsilon))
-            for scenario in list_plain_scenarios()
-            for epsilon in EPSILONS
-        ]
-    return [SECTIONS[section]]
-
-
-def _wrap(audit: Callable[[Size], Record], size: Size) -> list[Record]:
-    return [audit(size)]
+    if section in _PARTS:
+        return [partial(lambda audit: [audit(size)], audit) for audit in _PARTS[section](size)]
+    return [lambda: list(SECTIONS[section](size))]

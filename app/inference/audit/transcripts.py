@@ -13,18 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.inference.audit.mechanism import make_oracle
 from app.inference.audit.scenarios import Scenario
 from app.inference.audit.subjects import compute_contribution, compute_sum, read_answer
 from app.inference.audit.tables import CanaryTable
-from app.inference.conjugate import make_run_problem
 from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan
 from app.inference.core.query import Oracle, Query
 from app.inference.core.release import Released
-from app.inference.private_zone.mechanisms import DiscreteGaussian
-from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.private_zone.queries import LengthHistogram, ResidualHistogram, StatisticSum
-from app.inference.private_zone.rng import make_monte_carlo_generator, make_sampling_generator
+from app.inference.private_zone.rng import make_monte_carlo_generator
 from app.inference.runner import run
 from app.privacy.audit.composed import compute_separation
 
@@ -83,15 +81,7 @@ def run_once(scenario: Scenario, separation: float, *, present: bool) -> Transcr
     """Run a method to its release, on the table with or without the canary."""
     plan, facts = scenario.make_plan(separation), scenario.facts
     table = scenario.make_table(present=present)
-    oracle = ClippedGaussianOracle(
-        make_run_problem(plan, facts).model,
-        plan,
-        facts,
-        table,
-        noise=DiscreteGaussian(),
-        sampling=make_sampling_generator(),
-    )
-    recorder = _Recorder(oracle, plan, scenario.make_table(present=True))
+    recorder = _Recorder(make_oracle(plan, facts, table), plan, scenario.make_table(present=True))
     released = run(plan, facts, recorder, make_monte_carlo_generator(), lambda _: None)
     claim, length = compute_separation(plan.events), float(np.sqrt(sum(recorder.weights)))
     return Transcript(present, sum(recorder.weighted) / length, sum(recorder.shares) / length, claim, released)

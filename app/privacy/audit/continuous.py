@@ -8,7 +8,8 @@ start with ``1 / (n (n + 1))``.
 
 The ratio of a batch has the expected value 1 under the claim, for every past. So the expected capital never
 grows, and the same holds for a mean of the capitals of all streams with fixed weights. By Ville's inequality it
-reaches ``1 / a`` at any time with probability at most ``a``.
+reaches ``1 / a`` at any time with probability at most ``a``. A batch that fails counts as if its ratio were 0, so
+errors may depend on answers.
 
 A process without a reserve loses all its capital while the claim is true, and needs as long again to detect a later
 defect. Here a defect from batch n on costs ``log(n (n + 1))`` more nats only.
@@ -58,6 +59,13 @@ class Capital:
         stake = -math.log(number * (number + 1) * len(ALTERNATIVES))
         after = np.logaddexp(before, stake) + compute_log_ratios(claim, answers, present)
         return Capital(number, tuple(float(each) for each in np.minimum(after, CERTAIN)))
+
+    def forfeit(self) -> "Capital":
+        """Return the capital after a batch that failed: as if its ratio were 0, up to ``exp(-CERTAIN)``.
+
+        All bets are lost with their new stakes, and the reserve stays.
+        """
+        return Capital(self.batches + 1, (-CERTAIN,) * len(ALTERNATIVES))
 
     def compute_log(self) -> float:
         """Compute the logarithm of the capital."""

@@ -19,10 +19,8 @@ from typing import Final
 import numpy as np
 from scipy.special import logsumexp
 
-from app.privacy.audit import thresholds
 from app.privacy.audit.laws import AnswerLaw, Array64
-
-ALARM: Final = thresholds.ALARM
+from app.privacy.audit.thresholds import ALARM
 
 _QUIETER: Final = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99)
 _LONGER: Final = (1.01, 1.02, 1.05, 1.1, 1.5, 3.0)

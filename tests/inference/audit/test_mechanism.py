@@ -21,7 +21,7 @@ from app.inference.core.statistics import STATISTIC_KINDS
 from app.inference.private_zone import mechanisms, queries
 from app.inference.private_zone.mechanisms import DiscreteGaussian
 from app.inference.private_zone.queries import blocks
-from app.privacy.audit.sequential import ALARM
+from app.privacy.audit.thresholds import ALARM
 
 SUBJECTS = list_subjects()
 EVERY = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
