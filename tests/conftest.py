@@ -128,7 +128,7 @@ def database_url(request: pytest.FixtureRequest, backend: None) -> Iterator[str]
     uses SQLite.
     """
     if stack.on_services() and request.node.get_closest_marker("sqlite") is None:
-        with stack.fresh_database(template=stack.migrated_template()) as url:
+        with stack.migrated_database() as url:
             yield url
     else:
         yield f"sqlite:///{request.getfixturevalue('sqlite_file')}"

@@ -13,10 +13,8 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import redis
-import sqlalchemy as sa
 
-from app.db import make_engine
-from app.db.migrations import upgrade
+from tests.factories import databases
 
 DATABASE = "TEST_DATABASE_URL"
 BROKER = "TEST_BROKER_URL"
@@ -49,31 +47,22 @@ def server(name: str) -> str:
 
 
 @contextmanager
-def fresh_database(*, template: str | None = None) -> Iterator[str]:
-    """Create a database on the PostgreSQL server and yield its URL; it is dropped at the end.
+def fresh_database() -> Iterator[str]:
+    """Create an empty database on the PostgreSQL server and yield its URL; it is dropped at the end."""
+    with databases.fresh_database(server(DATABASE)) as url:
+        yield url
 
-    It is empty, or a copy of ``template``.
-    """
-    name = f"corevault_{secrets.token_hex(8)}"
-    _maintain(f"CREATE DATABASE {name}" + (f" TEMPLATE {template}" if template else ""))
-    try:
-        yield urlunsplit(urlsplit(server(DATABASE))._replace(path=f"/{name}"))
-    finally:
-        _maintain(f"DROP DATABASE {name} WITH (FORCE)")
+
+@contextmanager
+def migrated_database() -> Iterator[str]:
+    """Yield the URL of a migrated database on the PostgreSQL server, which no other test uses meanwhile."""
+    with _migrated_databases().use() as url:
+        yield url
 
 
 @cache
-def migrated_template() -> str:
-    """Create a migrated database, one for each process, and return its name.
-
-    It exists until the server ends.
-    """
-    name = f"template_{secrets.token_hex(8)}"
-    _maintain(f"CREATE DATABASE {name}")
-    engine = make_engine(urlunsplit(urlsplit(server(DATABASE))._replace(path=f"/{name}")))
-    upgrade(engine)
-    engine.dispose()
-    return name
+def _migrated_databases() -> databases.MigratedDatabases:
+    return databases.MigratedDatabases(server(DATABASE))
 
 
 def fresh_broker() -> str:
@@ -94,10 +83,3 @@ def fresh_storage(folder: Path) -> str:
 
 def _admit() -> None:
     assert _refused is None, f"{_refused} depends on the backend: let it use the fixture `backend`"
-
-
-def _maintain(statement: str) -> None:
-    engine = sa.create_engine(server(DATABASE), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
-    with engine.connect() as connection:
-        connection.execute(sa.text(statement))
-    engine.dispose()
