@@ -22,6 +22,7 @@ from tests.ledger.support import DELTA, Bench, costing, gaussian, sampled
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.slow]
 
+MAXIMUM = 10.0
 CHARGED = {"opened", "settled"}
 LIVE = {"reserved", *CHARGED}
 DATASETS = st.sampled_from(["ds_a", "ds_a", "ds_b"])
@@ -49,7 +50,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def open_accounts(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
         path = shutil.copy(template(), self.folder.name)
-        self.bench = Bench(Database(make_engine(f"sqlite:///{path}")), Ledger(Signer(bytes(32)), max_epsilon=10.0))
+        self.bench = Bench(Database(make_engine(f"sqlite:///{path}")), Ledger(Signer(bytes(32)), max_epsilon=MAXIMUM))
         self.bench.open_account("ds_a", epsilon=1.5)
         self.bench.open_account("ds_b", epsilon=0.8)
         self.model = NaiveLedger(1.5, DELTA, [naive_filter(1.5, DELTA)], naive_filter(0.8, DELTA))
@@ -97,6 +98,13 @@ class LedgerMachine(RuleBasedStateMachine):
     def change_limit(self, epsilon: float) -> None:
         model = self.model
         if epsilon > model.limit:
+            beyond = sum(tranche.epsilon for tranche in model.tranches) + epsilon - model.limit - MAXIMUM
+            if abs(beyond) < KNIFE_EDGE:
+                return
+            if beyond > 0:
+                with pytest.raises(InvalidRequest):
+                    self.bench.change_limit(epsilon, DELTA / 2)
+                return
             self.bench.change_limit(epsilon, DELTA / 2)
             model.tranches.append(naive_filter(epsilon - model.limit, DELTA / 2))
             model.limit, model.delta, model.entries = epsilon, model.delta + DELTA / 2, model.entries + 1
