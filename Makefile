@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS := 1
 # Processes that tests start would otherwise compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= auto
-WAITING_WORKERS ?= 4
+WAITING_WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -nE 's/^([a-z-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
@@ -51,12 +51,13 @@ format: $(INSTALLED) ## Rewrite the code in the house style
 # Tests would wait for the disk, so their folders are in memory if it has enough space (gibibytes).
 ROOM := $(shell df --output=avail --block-size=1G /dev/shm 2> /dev/null | tail -n 1)
 ifeq ($(shell [ "$(ROOM)" -ge 8 ] 2> /dev/null && echo yes),yes)
-check test test-long test-services on-services coverage: export TMPDIR := /dev/shm
+check test test-long test-services coverage: export TMPDIR := /dev/shm
 endif
 
-# Tests that compute share the cores. Tests of processes mostly wait; files are sorted so that long ones start first, and
-# plugins that these tests do not use are left out.
-COMPUTING := $(BIN)/pytest -n $(WORKERS) --dist worksteal
+# Tests that compute share the cores. Tests of processes mostly wait, so they run beside the others, and before them in
+# turn for a core. Their files are sorted so that long ones start first, and plugins that they do not use are left out.
+TOGETHER := $(MAKE) --no-print-directory --jobs 2 --output-sync=line
+COMPUTING := nice -n 5 $(BIN)/pytest -n $(WORKERS) --dist worksteal
 WAITING := $(BIN)/pytest -n $(WAITING_WORKERS) --dist loadfile --no-loadscope-reorder -p no:schemathesis -p no:hypothesispytest \
 	$(shell grep -rlF mark.process tests --include='test_*.py' | sort -r)
 
@@ -72,19 +73,31 @@ $(BIN)/python tools/check_coverage.py coverage.json
 endef
 
 test: $(INSTALLED) ## Tests that need no server, on SQLite and local files; checks branch coverage as `make coverage` does
+	$(TOGETHER) test-computing test-waiting
+
+test-computing:
 	$(MEASURED) -m "not (services or process or long)"
 	$(CHECK_BRANCHES)
+
+test-waiting:
 	$(WAITING) -m "process and not (services or long)"
 
 test-long: $(INSTALLED) ## Sweeps over many methods, models and tables, which need no server either
-	$(COMPUTING) -m "long and not (services or process)"
+	$(TOGETHER) long-computing long-waiting
+
+long-computing:
+	$(COMPUTING) -m "long and not (services or process)" $(shell grep -rlF mark.long tests --include='test_*.py')
+
+long-waiting:
 	$(WAITING) -m "long and process and not services"
 
 test-services: $(INSTALLED) ## Tests that depend on servers, on PostgreSQL, Redis and an S3 server, which it starts itself
-	$(BIN)/python -m tests.services $(MAKE) --no-print-directory on-services
+	$(BIN)/python -m tests.services $(TOGETHER) services-computing services-waiting
 
-on-services: # by the target above
+services-computing: # by the target above, as the next one
 	$(COMPUTING) -m "(backend or services) and not process"
+
+services-waiting:
 	$(WAITING) -m "(backend or services) and process"
 
 coverage: $(INSTALLED) ## Only the tests by which `make test` measures branches; at least 95 % in each privacy package

@@ -18,6 +18,8 @@ FOLDERS = frozenset(Path(__file__).parent / name for name in ("privacy_core", "l
 UNMEASURED = frozenset({"slow", "long", "hypothesis"})
 PARSING = frozenset({"test_ingest_parent.py", "test_grouping.py"})
 """Parsing processes are traced in these tests only, because each one loads the tracer."""
+_EXIT = os._exit
+"""The tracer replaces it, so that a fork of this process would save all of this process's data for seconds."""
 
 
 class BranchPlugin:
@@ -32,6 +34,7 @@ class BranchPlugin:
         if not is_measured(item):
             return (yield)
         self._coverage.start()
+        os._exit = _EXIT
         self._variables |= {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("COVERAGE_")}
         try:
             with patch.dict(ingest_parent._ENVIRONMENT, self._variables if item.path.name in PARSING else {}):

@@ -8,6 +8,7 @@ import gc
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,27 @@ def only_its_owner_may(
         assert everything(services.database, services.areas) == before
 
     return check
+
+
+@pytest.fixture(scope="session")
+def open_house(
+    backend: None, migrated_file: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[], AbstractContextManager[House]]:
+    """Return a function that opens an installation for several tests, with a new database and new keys."""
+
+    @contextmanager
+    def open_one() -> Iterator[House]:
+        folder = tmp_path_factory.mktemp("house")
+        with ExitStack() as opened:
+            if stack.on_services():
+                url = opened.enter_context(stack.migrated_database())
+            else:
+                url = f"sqlite:///{shutil.copy(migrated_file, folder)}"
+            database = Database(make_engine(url))
+            opened.callback(database.dispose)
+            yield make_house(database, folder, stack.fresh_storage(folder))
+
+    return open_one
 
 
 @pytest.fixture

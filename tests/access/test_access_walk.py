@@ -4,7 +4,8 @@ An object that the caller may not see is answered with 404.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import httpx
@@ -16,7 +17,7 @@ from app.dashboard.problem_pages import is_page
 from app.main import create_app
 from tests.access.positions import operations, positions
 from tests.access.rules import CALLERS, RULES, Rule
-from tests.access.world import MADE_UP, SECRETS, World, make_world
+from tests.access.world import MADE_UP, SECRETS, SharedWorld, World, make_world
 from tests.factories.transport import AppTransport
 from tests.factories.worker import House
 
@@ -32,11 +33,24 @@ def application(house: House) -> FastAPI:
     return create_app(house.services)
 
 
+@pytest.fixture(scope="module")
+def shared_world(open_house: Callable[[], AbstractContextManager[House]]) -> Iterator[SharedWorld]:
+    @contextmanager
+    def open_world() -> Iterator[World]:
+        with open_house() as house:
+            transport = AppTransport(create_app(house.services), client=ELSEWHERE)
+            with httpx.Client(transport=transport, base_url="http://corevault.test") as client:
+                yield make_world(house, client)
+
+    shared = SharedWorld(open_world)
+    yield shared
+    shared.close()
+
+
 @pytest.fixture
-def world(house: House, application: FastAPI) -> Iterator[World]:
-    transport = AppTransport(application, client=ELSEWHERE)
-    with httpx.Client(transport=transport, base_url="http://corevault.test") as client:
-        yield make_world(house, client)
+def world(shared_world: SharedWorld) -> Iterator[World]:
+    with shared_world.use() as world:
+        yield world
 
 
 def test_every_position_of_every_operation_has_a_rule(application: FastAPI) -> None:

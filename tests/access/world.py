@@ -1,5 +1,7 @@
 """Two tenants: one has every kind of object, and the other's callers may see no object."""
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -43,6 +45,37 @@ class World:
         """Return all rows and the names of all files, without notes about calls."""
         tables, files = everything(self.house.database, self.house.areas)
         return {name: found for name, found in tables.items() if not name.startswith("audit_")}, files
+
+
+class SharedWorld:
+    """A world that tests use in turn. After a test that has changed it, there is a new one.
+
+    Args:
+        open_world: opens a new world.
+    """
+
+    def __init__(self, open_world: Callable[[], AbstractContextManager[World]]) -> None:
+        self._open_world = open_world
+        self._opened = ExitStack()
+        self._world: World | None = None
+
+    def close(self) -> None:
+        self._opened.close()
+        self._world = None
+
+    @contextmanager
+    def use(self) -> Iterator[World]:
+        world = self._world or self._opened.enter_context(self._open_world())
+        self._world = world
+        before = _without_sessions(world)
+        yield world
+        if _without_sessions(world) != before:
+            self.close()
+
+
+def _without_sessions(world: World) -> Any:
+    tables, files = world.state()
+    return {name: found for name, found in tables.items() if name != "sign_ins"}, files
 
 
 def _upload(client: httpx.Client, tenant: rows.Key, dataset_id: str) -> str:

@@ -52,6 +52,7 @@ def test_conversion_takes_the_least_order() -> None:
 
 
 @pytest.mark.parametrize("point", [Point(1.0, 4.0, 30, 1e-6), Point(0.1, 1.5, 30, 1e-6)])
+@pytest.mark.long
 def test_w9_the_ledger_is_never_below_the_definition(point: Point) -> None:
     """W9: to 1e-9 nats at integer orders, and to a share of 1e-4 at the others."""
     found = price_by_ledger(point) | price_by_definition(point) | {"losses_down": 0.0, "losses_up": 0.0}

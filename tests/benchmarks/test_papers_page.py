@@ -99,6 +99,7 @@ def test_small_tables_without_files_are_generated_or_installed(monkeypatch: pyte
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [each.name for each in EXPERIMENTS if each.name in PAPERS])
+@pytest.mark.long
 def test_each_experiment_runs_without_the_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     """From a clean clone: the first small run of each experiment of the papers ends with a KL."""
     monkeypatch.setattr(paper_tables, "SHARED", tmp_path)

@@ -120,6 +120,7 @@ def test_a_table_is_measured_at_each_epsilon_by_each_engine() -> None:
     assert [each.kl for each in again] == [lines[0].kl, lines[3].kl]
 
 
+@pytest.mark.long
 def test_a_table_without_a_mode_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(case: object) -> Laplace:
         raise NoMode

@@ -12,6 +12,7 @@ from app.inference.audit import report
 RUNNER = CliRunner()
 
 
+@pytest.mark.long
 def test_the_filter_is_audited_in_one_line_for_each_tree() -> None:
     found = RUNNER.invoke(cli, ["audit", "--section", "filter"])
     assert found.exit_code == 0

@@ -209,6 +209,7 @@ def test_bytes_after_an_upgrade_request_are_not_answered(address: Address) -> No
     assert b"connection: close" in received
 
 
+@pytest.mark.long
 def test_endless_headers_use_no_memory(tmp_path: Path) -> None:
     """W10: a client without a key cannot exhaust the API's memory; at most 64 MiB are sent."""
     settings = Settings(data_dir=tmp_path)

@@ -77,6 +77,7 @@ def test_client_that_reads_nothing_is_disconnected(address: Address, path: bytes
         assert read(client) < len(LARGE) / 2
 
 
+@pytest.mark.long
 def test_slow_client_gets_the_whole_response(address: Address) -> None:
     """It reads 200 KB a second for some time, and then the rest.
 

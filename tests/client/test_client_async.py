@@ -72,6 +72,7 @@ def _scripted(*answers: Answer, max_retries: int = 2) -> tuple[Script, AsyncClie
     return script, AsyncClient(URL, "cv_1", transport=httpx.MockTransport(script), max_retries=max_retries)
 
 
+@pytest.mark.long
 def test_an_owner_and_an_analyst_use_the_real_application(inside: Inside, owner: rows.Key, analyst: rows.Key) -> None:
     async def go() -> None:
         async with inside.client(owner.secret) as client:

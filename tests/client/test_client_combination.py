@@ -46,6 +46,7 @@ def test_a_release_with_much_noise_has_no_weight() -> None:
     np.testing.assert_allclose(combine(parts).sd, parts[0].posterior().sd, rtol=1e-3)
 
 
+@pytest.mark.long
 def test_combined_intervals_cover_their_share() -> None:
     """Draws from the assumed model: 95 % intervals hold 95 % of the parameters."""
     rng = np.random.default_rng(6)
@@ -68,6 +69,7 @@ def test_combined_intervals_cover_their_share() -> None:
     np.testing.assert_allclose(np.mean(inside, axis=0), 0.95, atol=0.015)
 
 
+@pytest.mark.long
 def test_intervals_hold_for_errors_that_are_the_same() -> None:
     """All releases have one error. Independence then states too little."""
     rng = np.random.default_rng(7)

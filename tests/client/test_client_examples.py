@@ -212,6 +212,7 @@ def find_mistakes(example: Example, names: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
+@pytest.mark.long
 def test_a_public_object_has_an_example_that_runs(
     example: Example, world: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -241,6 +241,7 @@ class TestPublicMethods:
         with pytest.raises(InvalidRequest):
             find_private_method(method_id)
 
+    @pytest.mark.long
     def test_release_of_all_that_was_requested_has_no_doubt(self, method_id: str) -> None:
         """The mean has no noise; the grade follows the divergence from the table's posterior."""
         points = run_public(

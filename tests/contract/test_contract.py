@@ -50,6 +50,7 @@ def world(house: House) -> World:
 @pytest.mark.timeout(120 * EXAMPLES)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("role", ROLES)
+@pytest.mark.long
 def test_every_answer_matches_the_document(house: House, world: World, role: str) -> None:
     key = world.callers[role]
     schema = schemathesis.openapi.from_asgi("/openapi.json", create_app(house.services))

@@ -5,7 +5,8 @@ A page refuses exactly the calls that the endpoint with the same data refuses.
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 import httpx
@@ -14,7 +15,8 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from app.dashboard.problem_pages import is_page
-from tests.access.world import MADE_UP, SECRETS, World, make_world
+from app.main import create_app
+from tests.access.world import MADE_UP, SECRETS, SharedWorld, World, make_world
 from tests.dashboard.browser import ADDRESS, code_of, open_browser
 from tests.dashboard.html_checks import find_faults, remove_scripts
 from tests.factories.worker import House
@@ -114,10 +116,28 @@ RULES: Mapping[str, Rule] = {
 }
 
 
+@pytest.fixture(scope="module")
+def shared_world(open_house: Callable[[], AbstractContextManager[House]]) -> Iterator[SharedWorld]:
+    @contextmanager
+    def open_world() -> Iterator[World]:
+        with open_house() as house, open_browser(create_app(house.services)) as client:
+            yield make_world(house, client)
+
+    shared = SharedWorld(open_world)
+    yield shared
+    shared.close()
+
+
 @pytest.fixture
-def world(house: House, pages: FastAPI) -> Iterator[World]:
-    with open_browser(pages) as client:
-        yield make_world(house, client)
+def world(shared_world: SharedWorld) -> Iterator[World]:
+    with shared_world.use() as world:
+        yield world
+
+
+@pytest.fixture
+def pages(world: World) -> FastAPI:
+    """Make the application of the world's house."""
+    return create_app(world.house.services)
 
 
 def test_every_page_has_a_rule(pages: FastAPI) -> None:

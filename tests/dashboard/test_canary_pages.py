@@ -123,6 +123,7 @@ def _search(pages: Iterator[tuple[str, httpx.Response]]) -> tuple[list[object], 
     return found, shown
 
 
+@pytest.mark.long
 def test_no_page_of_any_role_has_a_canary(house: House, pages: FastAPI, keys: dict[str, rows.Key]) -> None:
     with open_browser(pages) as client:
         person = {"kind": "column", "column": "person", "max_rows": 5}

@@ -77,6 +77,7 @@ def test_w14_hostile_table_takes_the_time_of_an_ordinary_one(vault: Vault) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_w14_hostile_table_takes_the_memory_of_an_ordinary_one(vault: Vault) -> None:
     """W14: the peak of the process follows the numbers of rows and bytes, and not the cells."""
     rows = 150_000
@@ -89,6 +90,7 @@ def test_w14_hostile_table_takes_the_memory_of_an_ordinary_one(vault: Vault) -> 
 
 
 @pytest.mark.parametrize("media_type", [PARQUET, ARROW])
+@pytest.mark.long
 def test_w14_hostile_doubles_take_the_memory_of_ordinary_ones(vault: Vault, media_type: str) -> None:
     odd = np.array([0x7FF8DEADBEEF0001, 1, 0x8000000000000000, 0x7FF0000000000000, 0xFFF0000000000000], np.uint64)
     tables = [pa.table({"x": np.resize(values, 200_000)}) for values in (np.arange(5) / 7, odd.view(np.float64))]

@@ -116,6 +116,7 @@ def test_faulty_file_is_rejected_and_leaves_no_object(vault: Vault, data: bytes,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limits", [Limits(memory_bytes=64 << 20), Limits(time_scale=1e-9), Limits(decoded_bytes=1000)])
+@pytest.mark.long
 def test_file_that_exceeds_a_cap_is_too_large(vault: Vault, limits: Limits) -> None:
     """Caps of memory, processor time and decoded size: the file is at fault, and a retry would not help.
 

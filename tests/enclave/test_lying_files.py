@@ -102,6 +102,7 @@ def test_billion_rows_in_a_small_file_are_rejected_before_reading(vault: Vault) 
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_billion_rows_of_few_units_are_rejected_early(vault: Vault) -> None:
     """The cap on the expanded size bounds processor time, memory and scratch space.
 
@@ -133,6 +134,7 @@ def test_tiny_file_is_malformed(vault: Vault, data: bytes) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])
+@pytest.mark.long
 def test_compressed_stream_is_accepted_and_its_expansion_is_limited(vault: Vault, compression: str) -> None:
     assert measure(vault, stream(pa.table({"x": np.full(1000, 0.5)}), compression), ARROW).word == "ready"
     bomb = stream(pa.table({"x": pa.array(["\0" * (1 << 28)])}), compression)

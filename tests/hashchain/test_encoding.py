@@ -11,6 +11,7 @@ from tests.factories.json_values import JSON_VALUES
 
 
 @given(JSON_VALUES)
+@pytest.mark.long
 def test_canonical_form_equals_the_librarys(value: Any) -> None:
     assert canonicalise(value) == rfc8785.dumps(value)
 

@@ -99,6 +99,7 @@ def test_without_much_noise_estimates_are_near_the_closed_form() -> None:
 
 
 @pytest.mark.parametrize("most_rows", [9, 1_000_000])
+@pytest.mark.long
 def test_people_with_several_rows_are_simulated_in_bounded_memory(most_rows: int) -> None:
     declared = facts(most_rows=most_rows)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -113,6 +114,7 @@ def test_only_the_default_method_and_small_models_are_estimated() -> None:
     assert not expected_accuracy.is_estimated(replace(made, method="dp-vi"), declared)
 
 
+@pytest.mark.long
 def test_simulated_rows_lie_on_the_curves_of_their_terms(monkeypatch: pytest.MonkeyPatch) -> None:
     """W3: columns are simulated, and terms are computed from them as from stored rows."""
     seen: list[Array32] = []

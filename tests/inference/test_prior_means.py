@@ -103,6 +103,7 @@ def test_public_methods_find_the_posterior_under_the_mean(method_id: str, spec: 
 
 
 @pytest.mark.parametrize("method_id", PRIVATE)
+@pytest.mark.long
 def test_an_empty_table_leaves_the_prior(method_id: str) -> None:
     """Without rows and noise, the mode of the points is near the prior's mean."""
     empty = Table({name: np.zeros_like(values) for name, values in population().columns.items()})
@@ -114,6 +115,7 @@ def test_an_empty_table_leaves_the_prior(method_id: str) -> None:
 
 
 @pytest.mark.parametrize("method_id", PRIVATE)
+@pytest.mark.long
 def test_mean_zero_is_the_prior_without_a_mean(method_id: str) -> None:
     stated = replace(SPECS[0], prior=PriorSpec(1.0, mean={"age": 0.0}))
     one, other = _run(method_id, stated), _run(method_id, SPECS[0])

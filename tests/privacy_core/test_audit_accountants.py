@@ -35,6 +35,7 @@ def _compute_lower(rate: float, noise: float, count: int) -> privacy_loss_distri
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("rate", RATES)
+@pytest.mark.long
 def test_w9_the_ledger_never_charges_less_than_another_accountant(rate: float, noise: float) -> None:
     """W9: at every count and delta; the tail bound of the other library is 1e-15 in delta."""
     for count in COUNTS:

@@ -55,6 +55,7 @@ def test_an_analyst_stops_where_the_next_mechanism_is_not_admitted() -> None:
     assert spent == pytest.approx(table_delta(np.array([0.5, 0.5]), np.array([q, 1 - q]), 0.1))
 
 
+@pytest.mark.long
 def test_rules_without_the_union_bound_are_caught_and_the_filter_holds() -> None:
     """W9: trees of two, three and four mechanisms."""
     found = [audit_filter(design, tree) for tree in TREES]

@@ -26,6 +26,7 @@ def _plan(rate: float, steps: int) -> Plan:
 @pytest.mark.parametrize("rate", [1.0, 0.5, 0.02, 0.002])
 @pytest.mark.parametrize("steps", [1, 500, 100_000])
 @pytest.mark.parametrize("target", [0.05, 1.0, 20.0])
+@pytest.mark.long
 def test_the_noise_is_the_least_that_does_not_overspend(rate: float, steps: int, target: float) -> None:
     """W8: the charge is at most the target, and the noise exceeds the least by at most a relative 1e-6."""
     plan = _plan(rate, steps)

@@ -84,6 +84,7 @@ def noise() -> Array64:
 @pytest.mark.parametrize(
     ("find_p", "find_miss"), [(_test_cells, _miss_by_cells), (_test_blocks, _miss_by_blocks)], ids=["cells", "blocks"]
 )
+@pytest.mark.long
 def test_w7_an_error_of_one_percent_in_the_noise_is_rejected(
     noise: Array64, find_p: Callable[[Array64], float], find_miss: Callable[[float], float]
 ) -> None:
@@ -96,6 +97,7 @@ def test_w7_an_error_of_one_percent_in_the_noise_is_rejected(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.long
 def test_w7_the_shape_of_the_noise_is_normal(noise: Array64) -> None:
     """W7: no draw occurs twice, neighbours are not correlated, and the tails have their shares."""
     assert stats.kstest(noise, "norm").pvalue > CHANCE

@@ -21,6 +21,8 @@ from app.privacy.audit.trees import (
 )
 from app.privacy.filter import Filter, design
 
+pytestmark = pytest.mark.long
+
 EVERY = pytest.mark.parametrize("tree", TREES, ids=lambda tree: f"{tree.depth} levels, epsilon {tree.epsilon:g}")
 
 

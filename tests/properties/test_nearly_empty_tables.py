@@ -20,6 +20,8 @@ from app.inference.runner import run_points
 from app.privacy.calibration import calibrate
 from support.surrogate_tables import FAMILIES, Case, Drawn
 
+pytestmark = pytest.mark.long
+
 MODELS: Final = (*((family, None) for family in FAMILIES), ("linear-regression", 3.0))
 SIZES: Final = ((0, 2000), (1, 2000), (20, 2000), (1, 1))
 RUNS: Final[dict[str, dict[str, Any]]] = {

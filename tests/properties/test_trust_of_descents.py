@@ -20,6 +20,8 @@ from app.inference.runner import run_points
 from support.surrogate_tables import FAMILIES, Case, Drawn, compute_losses
 from support.table import Table
 
+pytestmark = pytest.mark.long
+
 SLOTS, RUNS = 1000, 3
 
 

@@ -28,6 +28,7 @@ def test_hidden_database(): sqlite3.connect(":memory:").close()
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_access_to_a_backend_without_its_marker_fails(tmp_path: Path) -> None:
     """Otherwise such a test would silently run on SQLite and files only."""
     path = tmp_path / "test_planted.py"

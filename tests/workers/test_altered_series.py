@@ -20,6 +20,8 @@ from tests.factories.worker import House, job_body
 from tests.workers.support import failing_tables, kinds
 from tests.workers.test_series import declare, expire, list_people, read, upload
 
+pytestmark = pytest.mark.long
+
 MODEL = {"family": "gaussian-mean", "features": ["x"]}
 Alteration = Callable[[WriteSession, str, str, str], None]
 """Gets the ids of the first two contents, which are ready, and of the third, which waits."""

@@ -50,6 +50,7 @@ def test_fault_of_a_query_is_raised_unchanged(error: Exception) -> None:
 
 
 @pytest.mark.parametrize("rounds", [2, 40])
+@pytest.mark.long
 def test_plan_with_the_most_noise_is_carried_out(rounds: int) -> None:
     """The query with the smallest share has the most noise; beyond the grid's range the account would freeze."""
     columns = (Column("x", "real", -1, 1), Column("y", "binary"))

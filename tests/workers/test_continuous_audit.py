@@ -150,6 +150,7 @@ def test_a_query_that_always_fails_stops_no_other_stream(database: Database) -> 
     assert max(state.capitals[broken]["bets"]) == -CERTAIN
 
 
+@pytest.mark.long
 def test_errors_that_depend_on_answers_raise_no_alarm(database: Database) -> None:
     """W12: batches of a true claim that would lose capital fail. Without their loss, the alarm would be certain."""
     rng, claim, place = np.random.default_rng(1), AnswerLaw(1.0), ALTERNATIVES.index("noise x 0.98")
@@ -200,6 +201,7 @@ def scaled_noise(monkeypatch: pytest.MonkeyPatch, factor: float) -> Iterator[Non
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_true_mechanism_raises_no_alarm(database: Database) -> None:
     """W12: every stream, many claims, real code; the evidence reaches the limit with probability 10**-7."""
     count = 2 * len(list_subjects())

@@ -24,6 +24,8 @@ from workers import ingest_task as module
 from workers.enclave import Failed, OpeningKey, ingest, make_layout, open_table
 from workers.enclave import Outcome as Ended
 
+pytestmark = pytest.mark.long
+
 SLOTS, MOST = 40, 2
 DECLARATION: dict[str, Any] = {
     "name": "block",

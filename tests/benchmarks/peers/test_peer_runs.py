@@ -140,6 +140,7 @@ def test_the_declared_norm_bounds_every_row() -> None:
         assert np.all(table.problem.x[:, -1] == 1)
 
 
+@pytest.mark.long
 def test_corevault_runs_through_the_same_measure() -> None:
     contender = CONTENDERS[0]
     with contender.open(Path("unused")) as (make, versions):

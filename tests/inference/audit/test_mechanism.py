@@ -68,6 +68,7 @@ def test_w5_a_canary_reaches_the_bound_and_does_not_exceed_it(subject: Subject, 
 
 
 @EVERY
+@pytest.mark.long
 def test_aligned_answers_have_the_claimed_law(subject: Subject) -> None:
     """W4, W5, W7: with and without the canary, by Kolmogorov and Smirnov, and chi-square for the scale.
 
@@ -82,6 +83,7 @@ def test_aligned_answers_have_the_claimed_law(subject: Subject) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", [Cell(1.0, 1.0, 60), Cell(1.0, 0.02, 60), Cell(5.0, 0.3, 20, (1,), 400)])
+@pytest.mark.long
 def test_w12_the_claim_of_the_mechanism_holds(cell: Cell) -> None:
     """W12: no test refutes the claim, and neither e-process does; fails by chance once in 10**8."""
     found = audit_cell(cell)
@@ -138,6 +140,7 @@ def test_the_audit_fails_for_a_broken_mechanism(name: str, monkeypatch: pytest.M
     assert audit_cell(cell, [subject]).law_evidence > LEAST
 
 
+@pytest.mark.long
 def test_the_audit_fails_for_a_higher_sampling_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     """W4: three times the priced rate."""
     subject = next(each for each in SUBJECTS if each.name == "mean_sum")

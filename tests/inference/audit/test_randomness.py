@@ -32,6 +32,7 @@ def _test_scale(noise: Array64) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_w7_noise_has_its_law_to_one_percent_of_its_scale() -> None:
     """W7: 400,000 draws. The same draws times 1.01 are rejected at 10**-6, except once in 100,000 runs.
 

@@ -35,6 +35,7 @@ def test_the_number_of_claims_is_below_the_stated_one() -> None:
     assert round(1e-3 / CHANCE) >= 7 * 3 + 7 * 2 + scenarios * 2 + 2 * 2 + scenarios * len(EPSILONS)
 
 
+@pytest.mark.long
 def test_too_little_noise_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """W7: with half of the noise, cells at rate 1 are refuted."""
     original: Callable[..., object] = DiscreteGaussian._draw

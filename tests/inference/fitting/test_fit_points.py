@@ -119,6 +119,7 @@ def test_unknown_scales_are_close_at_one_point_more_than_parameters(degrees: flo
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_several_classes_are_close_at_one_point_more_than_parameters() -> None:
     givens = posterior("multinomial-logistic")
     found = fit(givens, givens.model.smallest_exact)
@@ -128,6 +129,7 @@ def test_several_classes_are_close_at_one_point_more_than_parameters() -> None:
 
 
 @pytest.mark.parametrize(("family", "noise_scale"), [*ONE_PREDICTOR, UNKNOWN_SCALE, ("multinomial-logistic", None)])
+@pytest.mark.long
 def test_points_within_bounds_are_inside_and_close(family: str, noise_scale: float | None) -> None:
     givens = posterior(family, noise_scale=noise_scale)
     found = fit(givens, 3 * givens.model.smallest_exact, within_bounds=True)

@@ -56,6 +56,7 @@ def test_a_release_has_all_rows_of_the_chosen_groups() -> None:
     assert {row.tobytes() for row in points.u.astype(np.float32)} <= design_rows(source)
 
 
+@pytest.mark.long
 def test_all_groups_represent_the_table() -> None:
     points = release(table(ROWS), 6, groups=["colour", "smoker"], iterations=200)
     total = points.weight.sum()

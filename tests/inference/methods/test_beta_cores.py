@@ -59,6 +59,7 @@ def _far(points: Pseudocoreset) -> float:
 
 
 @pytest.mark.parametrize("outliers", [0, 60, 120])
+@pytest.mark.long
 def test_outliers_have_no_weight_and_the_clean_posterior_is_found(outliers: int) -> None:
     clean = _posterior(_rows(outliers)[outliers:] / BOUND, np.ones(N - outliers))
     points = _run("beta-cores", outliers)
@@ -95,6 +96,7 @@ def test_release_is_compared_with_the_beta_posterior_of_the_table() -> None:
     assert plain.diagnostics["fit_kl"] < 5  # it represents the dirty table
 
 
+@pytest.mark.long
 def test_small_beta_chooses_as_sparse_vi_does() -> None:
     """On a clean logistic table; a larger beta is coarser, but far better than random rows."""
 

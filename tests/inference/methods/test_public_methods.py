@@ -59,6 +59,7 @@ def _divergence(source: Table, declared: DeclaredFacts, spec: ModelSpec, points:
 
 
 @pytest.mark.parametrize("size", [1, 10, 50])
+@pytest.mark.long
 def test_psvi_is_nearly_exact_for_a_gaussian_mean(size: int) -> None:
     """Corollary 17 of the thesis: every size can be exact, in any dimension."""
     example = _normal_rows(300, 60)

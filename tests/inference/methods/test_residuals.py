@@ -77,6 +77,7 @@ def test_exact_gradients_are_the_slopes_of_the_kl(spec: ModelSpec) -> None:
 
 
 @pytest.mark.parametrize("spec", EXACT, ids=lambda spec: spec.family)
+@pytest.mark.long
 def test_monte_carlo_covariances_match_the_exact_ones(spec: ModelSpec) -> None:
     """With the whole table and 20 times 2,000 draws, within seven standard errors."""
     problem, table, residuals = _problem(spec)

@@ -107,6 +107,7 @@ def test_plan_with_another_beta_than_its_words_is_refused() -> None:
 
 
 @pytest.mark.parametrize("spec", [LOGISTIC, PROBIT], ids=lambda spec: spec.family)
+@pytest.mark.long
 def test_points_have_the_beta_posterior_of_the_rows(spec: ModelSpec) -> None:
     """Without noise, against the exact beta-posterior; the plain posterior is much further away."""
     problem = make_problem(spec, DECLARED)
@@ -121,6 +122,7 @@ def test_points_have_the_beta_posterior_of_the_rows(spec: ModelSpec) -> None:
     assert compute_divergence(found, plain) > 0.3
 
 
+@pytest.mark.long
 def test_release_is_at_most_centre_only() -> None:
     """W16: bounds on scores may add a bias that the stated error leaves out."""
     points, plain = _run(_plan(), population()), _run(_plan(beta=0), population())

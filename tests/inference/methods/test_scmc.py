@@ -173,6 +173,7 @@ class TestMemories:
         error = memory.weights @ memory.potentials - found.weights @ found.potentials
         assert np.std(error) < 1e-3 * np.std(memory.weights @ memory.potentials)
 
+    @pytest.mark.long
     def test_a_reservoir_holds_each_row_with_the_same_probability(self) -> None:
         """4,000 streams of 40 rows; six standard errors for each row."""
         rng, size, count = np.random.default_rng(7), 10, 40

@@ -93,6 +93,7 @@ def _check(points: Pseudocoreset, problem: Problem, size: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TERMS)
 @pytest.mark.parametrize("method", PRIVATE)
+@pytest.mark.long
 def test_a_plan_with_terms_is_carried_out_on_null_rows(method: str, name: str) -> None:
     """W15: a dry run of every private method ends for every kind of term."""
     spec = replace(SPEC, features=TERMS[name])

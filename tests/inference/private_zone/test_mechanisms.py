@@ -191,6 +191,7 @@ def test_sums_do_not_depend_on_partition_or_order(seed: int, cuts: list[int]) ->
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_noise_has_the_planned_variance_to_two_percent_of_its_scale() -> None:
     """W7: 160,000 draws by chi-square, which fails by chance less than once in 10**9; and their shape."""
     scale, count = 5.0 * GRID, 160_000
