@@ -18,6 +18,8 @@ from typing import Any
 import hypothesis
 import numpy as np
 import pytest
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 from numpy.typing import NDArray
 
 from app.inference.private_zone import mechanisms, rng
@@ -39,6 +41,9 @@ def pytest_configure() -> None:
         return
     hypothesis.settings.register_profile("repeatable", derandomize=True)
     hypothesis.settings.load_profile("repeatable")
+    # Hypothesis also tries constants of the loaded modules, which depend on the other tests of the run.
+    assert callable(providers._get_local_constants)
+    providers._get_local_constants = Constants
     draw = mechanisms.DiscreteGaussian._draw
 
     def draw_repeatably(self: mechanisms.DiscreteGaussian, count: int, scale: float) -> NDArray[np.int64]:
