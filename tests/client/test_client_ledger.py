@@ -1,4 +1,4 @@
-"""The client's verification of a real ledger finds every alteration (W11), and what-if questions change nothing."""
+"""The client verifies a real ledger and finds every alteration (W11). What-if questions change nothing."""
 
 import asyncio
 import base64

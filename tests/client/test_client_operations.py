@@ -1,4 +1,4 @@
-"""Every operation of the OpenAPI document has a call of the client, with all of its members and parameters."""
+"""Each operation of the OpenAPI document has a call, with all members and parameters."""
 
 import json
 import re

@@ -13,7 +13,7 @@ PAGES: Final = {
     "datasets": ("Datasets", "Schema Column real integer binary categorical Dataset OpenUpload TableCheck"),
     "budgets": (
         "Budgets",
-        """resources.accounts.Accounts Budget Cost Allocation replies.dataset.JobCounts JobOutlook Comparison Outlook
+        """Budget Cost Allocation replies.dataset.JobCounts JobOutlook Comparison Outlook
         Risk LedgerEntry Recomputation VerifiedLedger""",
     ),
     "models": (

@@ -35,7 +35,7 @@ class VerifiedLedger:
     """A chain of an account that verifies. Note ``newest_hash``: every later chain of this account contains it.
 
     ``entries`` and ``signatures`` are numbers. ``unsigned_end`` is the number of reservations after the newest signed
-    state; their own signatures cover job and cost, and not the time. ``key_ids`` have signed.
+    state; their signatures cover job and cost, and not the time. ``key_ids`` have signed.
 
     >>> ledger = client.datasets.verify_ledger("clinic")
     >>> ledger.entries > 1, ledger.find(ledger.newest_hash) == ledger.entries
@@ -83,7 +83,7 @@ class _Key:
 class LedgerCheck:
     """The state of one verification. Give it all parts of the chain in order, and then end it.
 
-    ``pinned`` are the public keys that count; None for those that the server states.
+    ``pinned`` are the public keys that count; None: the keys that the server states.
     """
 
     def __init__(self, pinned: Sequence[str] | None) -> None:

@@ -213,7 +213,7 @@ def verify_ledger(options: Namespace, output: Output) -> int:
     output.show_facts(found.facts() | {"adds_up": balance}, name="newest_hash")
     say(f"Verified on this machine: {found.entries} entries and {found.signatures} signatures.")
     if not balance:
-        say("By the server's own verification, the entries do not add up to the balance. Tell the operator.")
+        say("By the server's own verification, the entries do not add up to the balance. Inform the operator.")
     for each in absent:
         say(f"The chain does not contain the entry {each}. It is not the chain of which this entry was noted.")
     if options.pin is None:
@@ -288,7 +288,7 @@ def _job_options(options: Namespace) -> dict[str, Any]:
 
 
 def _wait(client: Client, job: Job, output: Output) -> Job:
-    """Waits for the end of a job. Without an answer, a sentence says that the job continues."""
+    """Waits for the end of a job. Without an answer, a sentence states that the job continues."""
     try:
         return client.jobs.wait(job, progress=output.shows_progress)
     except JobFailed:

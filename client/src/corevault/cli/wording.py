@@ -48,7 +48,7 @@ _LISTS: Final = {
     "job": "corevault run --no-wait and the dashboard show their ids, which start with job_.",
     "dataset": "corevault datasets lists their names and ids.",
 }
-"""What a command is about, and the place of its ids."""
+"""The kinds of objects that commands name, and where their ids are listed."""
 
 
 def word_error(error: CorevaultError, options: Namespace | None = None) -> str:

@@ -11,10 +11,11 @@ from corevault.replies.dataset import Allocation, Cost, LedgerEntry
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Risk(Reply):
-    """The power of an attacker who has every release and tests whether one unit is in the data.
+    """The power of an attacker who has every release.
 
-    ``odds`` are the highest odds to one that the attacker can reach from even odds, up to δ. ``true_positives`` is the
-    rate of true positives of a test with 1 % false positives; an upper bound, unless it is ``exact``.
+    The attacker tests whether one unit is in the data. ``odds`` are the highest odds to one that the attacker can reach
+    from even odds, up to δ. ``true_positives`` is the rate of true positives of a test with 1 % false positives; an
+    upper bound, unless it is ``exact``.
 
     >>> client.datasets.preview_job("clinic", epsilon=0.5).risk_after.odds > 1
     True

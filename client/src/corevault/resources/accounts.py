@@ -141,10 +141,10 @@ class AsyncAccounts:
     async def verify_ledger(
         self, dataset_id: str | Dataset, *, pinned_keys: Iterable[str | SigningKey] | None = None
     ) -> VerifiedLedger:
-        """Downloads the account's chain, and verifies its hashes and signatures on this machine (owner, auditor).
+        """Verifies the account's hashes and signatures on this machine (owner, auditor).
 
-        Without ``pinned_keys``, the keys come from the server. Memory grows by about 150 bytes for each entry. It adds
-        up no costs; ``recompute_ledger`` does.
+        It downloads the whole chain in parts, and keeps the hash of each entry. It adds up no costs;
+        ``recompute_ledger`` does. Without ``pinned_keys``, the keys come from the server.
 
         Raises ``VerificationError``, which names the first entry that does not verify.
 
