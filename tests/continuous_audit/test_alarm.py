@@ -161,8 +161,8 @@ def test_workers_find_capitals_that_contradict_the_evidence(database: Database, 
 
 
 @pytest.mark.parametrize("capitals", [{}, {"canaries": 3}, {"nothing": {"batches": 0, "bets": []}}])
+def test_capitals_that_the_status_cannot_read_can_be_reset(database: Database, capitals: dict[str, Any]) -> None:
     """The page and the command agree, before a batch notices the damage and after."""
-    """The page and the command agree, before a worker notices the damage and after it."""
     record(database, noise=0.99)
     change(database, capitals=capitals)
     with database.read() as session:

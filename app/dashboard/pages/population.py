@@ -254,10 +254,10 @@ def _make_history(
     return History(rows, chart, page.next_cursor, paging.after is None, visitor.role in access.OVERSEERS)
 
 
-    """Draw the days of ``criteria``, or recall a drawing that looks the same.
+def _find_chart(
     session: ReadSession, services: Services, visitor: Caller, budget: Budget, criteria: EntryFilter
 ) -> HistoryChart | None:
-    """Draw the days of ``criteria``, or recall the drawing if it would look the same.
+    """Draw the days of ``criteria``, or recall a drawing that looks the same.
 
     A chart ends now, so it is drawn again when the time axis has grown by a unit of the picture.
     """
