@@ -229,7 +229,7 @@ def read_chain(
 def _read_pages(
     services: Services, visitor: Caller, dataset_id: str, criteria: EntryFilter
 ) -> Iterator[list[EntryRow]]:
-    """Read the entries that match, newest first. Entries that are added meanwhile are not among them."""
+    """Read the entries that match, newest first. Entries that are added during the download are left out."""
     before, is_last = None, False
     while not is_last:
         with services.database.read() as session:
