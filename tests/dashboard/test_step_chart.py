@@ -195,6 +195,13 @@ def test_crosses_count_every_refused_job() -> None:
     assert sum(map(int, titles)) == 3_000
 
 
+@pytest.mark.parametrize("seconds", [30, 601, 4 * 3600, 4 * 86_400, 400 * 86_400])
+def test_the_times_of_the_axis_differ(seconds: int) -> None:
+    chart = draw_steps([Step(START, 0.0, "step")], [], [], 1.0, START + timedelta(seconds=seconds))
+    times = re.findall(r'y="294" text-anchor="\w+">([^<]+)<', chart)
+    assert len(set(times)) == len(times) == 4
+
+
 def test_a_clock_that_was_set_back_leaves_the_line_in_order() -> None:
     days = (0, 5, 2, 6)
     steps = [Step(START + timedelta(days=day), day / 10, "step") for day in days]

@@ -1,4 +1,4 @@
-"""Drawn charts that are remembered, because a long history takes most of a second to draw."""
+"""A memory of drawn charts: a long history takes half a second to draw."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -29,7 +29,7 @@ class Drawings(Generic[T]):
             return self._drawn.get(key)
 
     def remember(self, key: Hashable, drawn: T) -> None:
-        """Remember a drawing, and forget the one that was not used for the longest time."""
+        """Remember a drawing, and forget the one that was used least recently."""
         with self._lock:
             self._drawn[key] = drawn
             self._drawn.move_to_end(key)
