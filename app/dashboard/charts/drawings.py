@@ -29,7 +29,7 @@ class Drawings(Generic[T]):
             return self._drawn.get(key)
 
     def remember(self, key: Hashable, drawn: T) -> None:
-        """Remember a drawing, and forget the one that was used least recently."""
+        """Remember a drawing; the drawing that was used least recently is forgotten."""
         with self._lock:
             self._drawn[key] = drawn
             self._drawn.move_to_end(key)
