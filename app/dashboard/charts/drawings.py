@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Drawings(Generic[T]):
-    """The latest drawings by what they show; thread-safe.
+    """The latest drawings by the facts that they depend on; thread-safe.
 
     The caller checks who may see a drawing before it asks. A key holds everything that the drawing depends on.
     """
