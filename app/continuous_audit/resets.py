@@ -6,8 +6,8 @@ from sqlalchemy import delete, func, select
 
 from app.audit.journal import record_command
 from app.audit.models import AuditEntry
-from app.continuous_audit.alarm import find_state, is_alarmed
 from app.continuous_audit.models import ROW_ID, AuditState
+from app.continuous_audit.status import read_status
 from app.db import WriteSession, now
 from app.errors import StateConflict
 
@@ -27,10 +27,10 @@ def reset(tx: WriteSession, reason: str) -> int:
         The number of fresh starts so far.
 
     Raises:
-        StateConflict: there is neither an alarm nor damage.
+        StateConflict: there is neither an alarm nor damage, by the status that metrics and the dashboard show.
     """
-    state = find_state(tx)
-    if state is not None and not is_alarmed(state):
+    status = read_status(tx)
+    if not (status.has_alarm or status.is_damaged):
         raise StateConflict(_NO_ALARM)
     earlier = tx.scalar(select(func.count()).where(AuditEntry.action == f"corevaultd {RESET}")) or 0
     tx.execute(delete(AuditState))

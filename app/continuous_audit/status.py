@@ -1,7 +1,7 @@
 """Figures of the continuous audit for metrics and the dashboard."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.continuous_audit.alarm import find_state, is_alarmed
 from app.continuous_audit.bookkeeping import Damaged, read_capitals
@@ -18,6 +18,9 @@ class Status:
     Suppose that a defect of the size :data:`~app.privacy.audit.continuous.DEFECT` starts now. ``expected_seconds`` is
     the expected time until it raises the alarm. It is computed from the recent time between batches, or from the age of
     the last batch if that is longer.
+
+    ``is_damaged``: the evidence cannot be read. ``is_unnoticed``: runs do not read the damaged part, so private data is
+    opened until a worker's next batch notices it.
     """
 
     answers: int
@@ -28,20 +31,21 @@ class Status:
     is_damaged: bool
     age_seconds: float
     expected_seconds: float
+    is_unnoticed: bool = False
 
 
 UNKNOWN = Status(0, 0.0, 0.0, 0.0, has_alarm=False, is_damaged=True, age_seconds=0.0, expected_seconds=math.inf)
 
 
 def read_status(session: ReadSession) -> Status:
-    """Read the figures; :data:`UNKNOWN` if the state is damaged."""
+    """Read the figures; :data:`UNKNOWN` if the state is damaged, with its alarm if this can be read."""
     state = find_state(session)
     if state is None:
         return UNKNOWN
     try:
         capitals, carried = read_capitals(state, list_weights())
     except Damaged:
-        return UNKNOWN
+        return replace(UNKNOWN, has_alarm=is_alarmed(state), is_unnoticed=not is_alarmed(state))
     missing = compute_log_threshold(state.resets) - carried
     batches = expect_batches(capitals.get(CANARIES, Capital()), list_weights()[CANARIES], missing, ANSWERS)
     age = max(0.0, (now() - (state.last_at or state.started_at)).total_seconds())

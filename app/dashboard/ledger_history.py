@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,6 +14,10 @@ from app.ledger import LedgerEntry, LedgerStep
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """First characters of cells that spreadsheets execute."""
+_HEADER = (
+    *("sequence", "at", "kind", "job_id", "key_id", "submitted_by", "purpose", "model", "release_id"),
+    *("epsilon_after", "entry_hash"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +80,23 @@ def count_refusals(counts: Iterable[tuple[datetime, int]]) -> list[Refusals]:
     return [Refusals(at, count) for at, count in sorted(counts)]
 
 
-def write_csv(rows: Iterable[EntryRow]) -> str:
-    """Write rows as CSV (RFC 4180). No cell starts like a formula."""
+def write_csv(pages: Iterable[Iterable[EntryRow]]) -> Iterator[str]:
+    """Write rows as CSV (RFC 4180), page by page. No cell starts like a formula."""
+    yield _write_lines([_HEADER])
+    for rows in pages:
+        yield _write_lines(map(_make_line, rows))
+
+
+def _make_line(row: EntryRow) -> Sequence[object]:
+    entry = row.entry
+    job = (entry.job_id or "", row.key_id, row.submitter, row.purpose, row.model, row.release_id or "")
+    cells = map(_disarm, (entry.kind, *job))
+    return (entry.sequence, entry.at.isoformat(), *cells, entry.epsilon_after, entry.entry_hash)
+
+
+def _write_lines(lines: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(
-        (
-            *("sequence", "at", "kind", "job_id", "key_id", "submitted_by", "purpose", "model", "release_id"),
-            *("epsilon_after", "entry_hash"),
-        )
-    )
-    for row in rows:
-        entry = row.entry
-        job = (entry.job_id or "", row.key_id, row.submitter, row.purpose, row.model, row.release_id or "")
-        cells = (entry.kind, *job)
-        writer.writerow(
-            (entry.sequence, entry.at.isoformat(), *map(_disarm, cells), entry.epsilon_after, entry.entry_hash)
-        )
+    csv.writer(text).writerows(lines)
     return text.getvalue()
 
 

@@ -123,7 +123,7 @@ def _continuous_audit(session: ReadSession, detection_seconds: float) -> Iterato
     yield _counter("continuous_audit_answers", "Answers of the continuous audit since its start.", status.answers)
     evidence = {"now": status.evidence, "largest": status.largest, "threshold": status.threshold}
     yield _family("continuous_audit_evidence", "Evidence (e-value) against the privacy mechanism.", "moment", evidence)
-    states = {"alarm": status.has_alarm, "damaged": status.is_damaged}
+    states = {"alarm": status.has_alarm, "damaged": status.is_damaged and not status.is_unnoticed}
     refusing = {name: float(value) for name, value in states.items()}
     yield _family("continuous_audit_refuses", "Whether private data is not opened, by cause.", "cause", refusing)
     yield _gauge("continuous_audit_age_seconds", "Time since the last batch of the audit.", status.age_seconds)

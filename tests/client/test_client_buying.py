@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 import pytest
-from corevault import BudgetExceeded, InvalidArgument, JobFailed, LogisticRegression, UnexpectedReply
+from corevault import BudgetExceeded, Internal, InvalidArgument, JobFailed, LogisticRegression, UnexpectedReply
 from corevault._show import Table
 
 from tests.client.fake import Published, Script, job, ok, problem
@@ -68,3 +68,23 @@ def test_buy_stops_before_or_after_the_job() -> None:
     with unsent.client() as client, pytest.raises(InvalidArgument):
         client.buy("ds_1", MODEL, size=50, epsilon=0.5, pinned_keys=[], progress=False)
     assert unsent.seen == []
+
+
+def test_errors_after_a_purchase_name_its_job_and_release() -> None:
+    ended = ok(job("succeeded", release_id="rel_1"))
+    lost = Script([ok(job("queued"), 202), ended, problem(500, "internal")])
+    with lost.client() as client, pytest.raises(Internal) as caught:
+        client.buy("ds_1", MODEL, size=50, epsilon=0.5, progress=False)
+    (note,) = caught.value.__notes__
+    assert note.startswith("Job job_1 bought release rel_1. Do not buy it again:")
+    assert "client.releases.download('rel_1')" in note
+    unheard = Script([ok(job("queued"), 202), problem(500, "internal")])
+    with unheard.client() as client, pytest.raises(Internal) as caught:
+        client.buy("ds_1", MODEL, size=50, epsilon=0.5, progress=False)
+    assert caught.value.__notes__ == [
+        "Job job_1 was submitted. Do not buy it again: client.jobs.wait('job_1') waits for it."
+    ]
+    failed = Script([ok(job("queued"), 202), ok(job("failed", error={"code": "run_failed"}))])
+    with failed.client() as client, pytest.raises(JobFailed) as ended_badly:
+        client.buy("ds_1", MODEL, size=50, epsilon=0.5, progress=False)
+    assert not hasattr(ended_badly.value, "__notes__")

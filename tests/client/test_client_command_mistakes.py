@@ -261,7 +261,7 @@ def test_an_unknown_name_says_how_to_list_datasets(monkeypatch: pytest.MonkeyPat
 
 
 def test_points_that_cannot_be_saved_are_not_lost(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Shown) -> None:
-    """The release is paid for when the disk is full: the sentence names it."""
+    """The release is paid for when the disk is full: the exit code shows it, and the sentence names the release."""
     ended = ok(job("succeeded", release_id="rel_1"))
     _answer(monkeypatch, ok(job("queued"), 202), ended, *[Published()] * 9)
 
@@ -269,9 +269,52 @@ def test_points_that_cannot_be_saved_are_not_lost(folder: Path, monkeypatch: pyt
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", fail)
-    assert _run("run", "ds_1", *MODEL, "--epsilon", "0.5", "-o", "p.csv") == 2
+    assert _run("run", "ds_1", *MODEL, "--epsilon", "0.5", "-o", "p.csv", "-q") == 6
+    shown = capsys.readouterr()
+    assert shown.out == "rel_1\n"
+    assert "p.csv cannot be written" in shown.err
+    assert "The job job_1 bought the release rel_1, which was not saved." in shown.err
+    assert "corevault download rel_1 -o FILE saves it at no further cost." in shown.err
+
+
+def test_a_job_whose_end_is_not_heard_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Shown) -> None:
+    _answer(monkeypatch, ok(job("queued"), 202), problem(500, "internal"))
+    assert _run("run", "ds_1", *MODEL, "--epsilon", "0.5") == 5
+    assert "The job job_1 continues on the server; do not submit it again." in capsys.readouterr().err
+
+
+def test_a_failed_job_is_not_said_to_continue(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Shown) -> None:
+    _answer(monkeypatch, ok(job("queued"), 202), ok(job("failed", error={"code": "run_failed"})))
+    assert _run("run", "ds_1", *MODEL, "--epsilon", "0.5") == 1
+    assert "continues" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (["verify", "rel_9"], "There is no release rel_9 that this key may see; corevault releases lists their ids"),
+        (["download", "clinic"], "There is no release clinic that this key may see"),
+        (["watch", "job_9"], "There is no job job_9 that this key may see"),
+        (["budget", "ds_9"], "There is no dataset ds_9 that this key may see; corevault datasets lists"),
+        (["quote", "ds_9", *MODEL], "There is no dataset ds_9"),
+        (["verify-ledger", "ds_9"], "There is no dataset ds_9"),
+    ],
+)
+def test_an_id_that_does_not_exist_is_named(
+    given: list[str], sentence: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Shown
+) -> None:
+    _answer(monkeypatch, problem(404, "not_found"))
+    assert _run(*given) == 4
     shown = capsys.readouterr().err
-    assert "The release rel_1 was bought, but not saved. corevault download rel_1 -o FILE saves it." in shown
+    assert sentence in shown
+    assert shown.endswith("[not_found] (request req_1)\n")
+    assert list(folder.glob("rel_*")) == []
+
+
+def test_an_audit_without_a_key_or_a_server_asks_for_one(folder: Path, capsys: Shown) -> None:
+    (folder / "audit.json").write_text("{}")
+    assert _run("verify-audit", "audit.json") == 2
+    assert "pass the operator's public key as --pin" in capsys.readouterr().err
 
 
 def test_words_of_the_client_become_words_of_the_command_line() -> None:

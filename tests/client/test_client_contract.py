@@ -12,6 +12,7 @@ from corevault.replies import catalogue as client_catalogue
 from corevault.replies import dataset as client_dataset
 from corevault.replies import job as client_job
 from corevault.replies import key as client_key
+from corevault.replies import outlook as client_outlook
 from corevault.replies import release as client_release
 from corevault.replies._decode import Reply
 from corevault.replies.release import StoredBelief, StoredGroups
@@ -20,6 +21,7 @@ from pydantic import BaseModel
 
 from app.auth import schemas as auth
 from app.budgets import schemas as budgets
+from app.budgets import what_if_schemas as what_if
 from app.catalogue import schemas as catalogue
 from app.datasets import schemas as datasets
 from app.datasets.uploads import schemas as uploads
@@ -40,7 +42,13 @@ PAIRS: list[tuple[type[Reply], type[BaseModel]]] = [
     (client_dataset.Rejection, datasets.RejectionView),
     (client_dataset.OpenUpload, uploads.UploadView),
     (client_dataset.Budget, budgets.BudgetView),
+    (client_dataset.Allocation, budgets.AllocationView),
     (client_dataset.LedgerEntry, budgets.EntryView),
+    (client_outlook.JobOutlook, what_if.JobOutlookView),
+    (client_outlook.Comparison, what_if.ComparisonView),
+    (client_outlook.Outlook, what_if.OutlookView),
+    (client_outlook.Risk, what_if.RiskView),
+    (client_outlook.Recomputation, what_if.VerificationView),
     (client_job.Quote, jobs.QuoteView),
     (client_job.ExpectedAccuracy, jobs.ExpectedAccuracyView),
     (client_job.Job, jobs.JobView),

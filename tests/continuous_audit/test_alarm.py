@@ -160,6 +160,34 @@ def test_workers_find_capitals_that_contradict_the_evidence(database: Database, 
     assert is_refused(database)
 
 
+@pytest.mark.parametrize("capitals", [{}, {"canaries": 3}, {"nothing": {"batches": 0, "bets": []}}])
+def test_capitals_that_the_status_cannot_read_can_be_reset(database: Database, capitals: dict[str, Any]) -> None:
+    """The page and the command agree, before a batch notices the damage and after."""
+    record(database, noise=0.99)
+    change(database, capitals=capitals)
+    with database.read() as session:
+        status = read_status(session)
+    assert (status.is_damaged, status.is_unnoticed, is_refused(database)) == (True, True, False)
+    with database.write() as tx:
+        assert resets.reset(tx, "the disk was damaged") == 1
+    with database.read() as session:
+        assert not read_status(session).is_damaged
+    record(database, noise=0.99)
+    change(database, capitals=capitals)
+    record(database)
+    with database.read() as session:
+        status = read_status(session)
+    assert (status.is_damaged, status.is_unnoticed, is_refused(database)) == (True, False, True)
+
+
+def test_an_alarm_with_damaged_capitals_is_still_shown_as_an_alarm(database: Database) -> None:
+    record(database, noise=0.9, answers=500_000)
+    change(database, capitals={})
+    with database.read() as session:
+        status = read_status(session)
+    assert (status.has_alarm, status.is_damaged, status.is_unnoticed) == (True, True, False)
+
+
 @pytest.mark.sqlite
 def test_an_unreadable_time_refuses_and_can_be_reset(database: Database) -> None:
     with database.write() as tx:

@@ -8,10 +8,12 @@ import httpx
 import pytest
 from sqlalchemy import update
 
+from app.continuous_audit.bookkeeping import compute_design
 from app.continuous_audit.models import AuditState
 from app.db import now
 from app.errors import DependencyUnavailable
 from app.health.readiness import Readiness
+from app.inference.audit.batches import list_weights
 from tests.dashboard.browser import code_of, sign_in
 from tests.dashboard.conftest import Open
 from tests.dashboard.html_checks import find_faults, remove_scripts
@@ -135,7 +137,11 @@ def test_the_audit_log_can_be_filtered(house: House, browse: Open, auditor: rows
     ("values", "words"),
     [
         ({"alarmed_at": now()}, "The audit has raised an alarm"),
-        ({"damaged": True}, "The state of the audit cannot be read"),
+        ({"damaged": True}, "The state of the audit cannot be read</h3><p>No private data is opened until"),
+        (
+            {"capitals": {}, "log_evidence": 3.0, "log_largest": 3.0, "design": compute_design(list_weights())},
+            "The state of the audit cannot be read</h3><p>The next batch of the audit will stop",
+        ),
         ({"last_at": now() - timedelta(days=2)}, "would not detect a small defect in time"),
     ],
 )

@@ -5,14 +5,17 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import Markup
 
 from app.auth.caller import Caller
 from app.budgets import service
+from app.dashboard.charts.drawings import Drawings
 from app.dashboard.charts.steps import MOST_EXACT, Refusals, Span, Step, draw_steps
 from app.dashboard.charts.thinning import (
     MOST_INTERVALS,
@@ -23,10 +26,10 @@ from app.dashboard.charts.thinning import (
     merge_boxes,
     thin_line,
 )
-from app.dashboard.ledger_history import make_spans, make_steps
+from app.dashboard.ledger_history import make_spans, make_steps, write_csv
 from app.dashboard.pages import population
 from app.errors import Forbidden
-from app.ledger import LedgerStep
+from app.ledger import EntryFilter, LedgerEntry, LedgerStep
 from tests.dashboard.conftest import Open
 from tests.dashboard.html_checks import find_faults
 from tests.factories import rows
@@ -192,6 +195,13 @@ def test_crosses_count_every_refused_job() -> None:
     assert sum(map(int, titles)) == 3_000
 
 
+@pytest.mark.parametrize("seconds", [30, 601, 4 * 3600, 4 * 86_400, 400 * 86_400])
+def test_the_times_of_the_axis_differ(seconds: int) -> None:
+    chart = draw_steps([Step(START, 0.0, "step")], [], [], 1.0, START + timedelta(seconds=seconds))
+    times = re.findall(r'y="294" text-anchor="\w+">([^<]+)<', chart)
+    assert len(set(times)) == len(times) == 4
+
+
 def test_a_clock_that_was_set_back_leaves_the_line_in_order() -> None:
     days = (0, 5, 2, 6)
     steps = [Step(START + timedelta(days=day), day / 10, "step") for day in days]
@@ -203,6 +213,10 @@ def test_a_reservation_before_the_first_entry_read_has_no_height() -> None:
     first = LedgerStep(7, START, "reserved", "job_1", 3.0)
     [span] = make_spans([first], START)
     assert (span.low, span.high) == (3.0, 3.0)
+
+
+def _find_chart(page: str) -> str:
+    return page[page.index('<svg class="chart"') : page.index("</svg>", page.index('<svg class="chart"'))]
 
 
 def _append(house: House, dataset: str, entries: Sequence[LedgerStep]) -> None:
@@ -246,13 +260,93 @@ def test_the_picture_has_all_entries_and_the_table_a_page(browse: Open, owner: r
     assert len(browser.get(f"/dashboard/populations/{long_history}/entries.csv").text.splitlines()) == total + 1
 
 
-def test_the_download_states_its_most_entries(
-    browse: Open, owner: rows.Key, house: House, monkeypatch: pytest.MonkeyPatch
+def test_the_download_is_whole_and_read_page_by_page(
+    house: House, browse: Open, owner: rows.Key, long_history: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    address = f"/dashboard/populations/{house.ready_dataset(owner)}"
-    assert "at most the newest" not in browse(owner).get(address).text
-    monkeypatch.setattr(population, "CSV_ROWS", 0)
-    assert "CSV</a>, at most the newest 0</p>" in browse(owner).get(address).text
+    asked, read = list[int](), service.list_entries
+
+    def list_entries(*arguments: Any, limit: int, **named: Any) -> Sequence[LedgerEntry]:
+        asked.append(limit)
+        return read(*arguments, limit=limit, **named)
+
+    monkeypatch.setattr(population, "CSV_PAGE", 100)
+    monkeypatch.setattr(service, "list_entries", list_entries)
+    text = browse(owner).get(f"/dashboard/populations/{long_history}/entries.csv").text
+    numbers = [int(line.split(",")[0]) for line in text.splitlines()[1:]]
+    assert numbers == list(range(len(numbers), 0, -1))
+    assert len(numbers) > 500
+    assert set(asked) == {100}
+    assert len(asked) == len(numbers) // 100 + 1
+
+
+def test_pages_of_a_download_are_read_as_they_are_sent(house: House, owner: rows.Key, long_history: str) -> None:
+    """Memory is bounded: a reader who stops after the first page leaves the others unread."""
+    caller = Caller(owner.id, owner.role, "a key")
+    pages = population._read_pages(house.services, caller, long_history, EntryFilter())
+    lines = write_csv(pages)
+    assert next(lines).startswith("sequence,at,kind,")
+    assert next(lines).count("\n") <= population.CSV_PAGE
+    lines.close()  # type: ignore[attr-defined]  # a generator
+
+
+def test_a_long_chart_is_drawn_once_until_its_account_changes(
+    house: House, browse: Open, owner: rows.Key, long_history: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn, draw = list[int](), population.draw_steps
+
+    def count(steps: Sequence[Step], *rest: Any) -> Markup:
+        drawn.append(len(steps))
+        return draw(steps, *rest)
+
+    monkeypatch.setattr(population, "draw_steps", count)
+    monkeypatch.setattr(population, "now", lambda: START + timedelta(days=400))
+    browser, address = browse(owner), f"/dashboard/populations/{long_history}"
+    first, second = (browser.get(address).text for _ in range(2))
+    assert _find_chart(first) == _find_chart(second)
+    assert len(drawn) == 1
+    browser.get(address, params={"until": "2029-03-10"})
+    assert len(drawn) == 2
+    body = {"epsilon": 3.0, "delta": 1e-7}
+    with house.client() as client:
+        client.put(f"/v1/datasets/{house.ready_dataset(owner)}/budget", json=body, headers=owner.headers)
+    browser.get(address)
+    assert len(drawn) == 2  # another account
+    _append(house, long_history, [LedgerStep(drawn[0] + 1, START + timedelta(days=399), "reserved", "j", 1.9)])
+    assert _find_chart(browser.get(address).text) != _find_chart(first)
+    assert drawn[2:] == [drawn[0] + 1]
+
+
+def test_a_remembered_chart_ends_where_a_new_one_would(
+    browse: Open, owner: rows.Key, long_history: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit of the picture is the largest difference."""
+    moment = START + timedelta(days=400)
+    monkeypatch.setattr(population, "now", lambda: moment)
+    browser, address = browse(owner), f"/dashboard/populations/{long_history}"
+    charts = list[str]()
+    for days in (0, 0.1, 2):
+        moment = START + timedelta(days=400 + days)
+        charts.append(_find_chart(browser.get(address).text))
+    assert charts[0] == charts[1] != charts[2]
+
+
+def test_a_remembered_chart_is_not_shown_to_who_may_not_see_it(
+    house: House, browse: Open, owner: rows.Key, analyst: rows.Key, long_history: str
+) -> None:
+    address, shared = f"/dashboard/populations/{long_history}", {"shared_with": [analyst.id]}
+    with house.client() as client:
+        client.patch(f"/v1/datasets/{long_history}", json=shared, headers=owner.headers).raise_for_status()
+    assert 'class="chart"' in browse(owner).get(address).text
+    assert 'class="chart"' not in browse(analyst).get(address).text
+
+
+def test_drawings_forget_the_one_that_is_used_least() -> None:
+    drawings = Drawings[str](2)
+    for key in ("a", "b"):
+        drawings.remember(key, key.upper())
+    assert drawings.recall("a") == "A"
+    drawings.remember("c", "C")
+    assert [drawings.recall(key) for key in ("a", "b", "c")] == ["A", None, "C"]
 
 
 def test_steps_are_refused_to_keys_that_may_only_use_the_dataset(

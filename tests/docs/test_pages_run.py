@@ -127,7 +127,8 @@ def census(house: House) -> dict[str, str]:
     with Client(house.url, house.key_file.read_text()) as admin:
         ana = admin.keys.create("census analyst", role="analyst")
     folder = house.key_file.parent
-    with Client(house.url, house.new_key("owner")) as owner:
+    owner_key = house.new_key("owner")
+    with Client(house.url, owner_key) as owner:
         dataset = owner.datasets.create("census", schema, slots=5000, epsilon=4.0, shared_with=[ana])
         owner.datasets.upload(dataset, _write_census(folder, 4000))
         dataset = owner.datasets.wait_until_ready(dataset)
@@ -135,7 +136,8 @@ def census(house: House) -> dict[str, str]:
         job = owner.jobs.wait(owner.jobs.submit(dataset, model, size=20, epsilon=1.0))
     assert job.release_id is not None
     assert ana.key is not None
-    return {"dataset": dataset.id, "analyst": ana.key, "analyst_id": ana.id, "release": job.release_id}
+    names = {"dataset": dataset.id, "owner": owner_key, "release": job.release_id}
+    return names | {"analyst": ana.key, "analyst_id": ana.id}
 
 
 NEW_ROWS = {"age": [30, 60], "hours": [40, 20], "sex": ["Female", "Male"]}
@@ -177,11 +179,13 @@ def test_reading_a_release_needs_no_server(reader: Reader) -> None:
     assert reader.follow("docs/explanation/read-your-release.md") == 5
 
 
-@pytest.mark.parametrize(("number", "role"), [(0, "analyst"), (1, "analyst"), (2, "owner"), (3, "admin")])
+@pytest.mark.parametrize(
+    ("number", "role"), [(0, "analyst"), (1, "analyst"), (2, "new owner"), (3, "owner"), (4, "admin")]
+)
 def test_examples_of_the_clients_guide(house: House, census: dict[str, str], number: int, role: str) -> None:
     blocks = [each for each in read_blocks(ROOT / "client/README.md") if each.language == "python" and not each.reason]
-    assert len(blocks) == 4
-    key = {"analyst": census["analyst"], "owner": house.new_key("owner"), "admin": house.key_file.read_text()}[role]
+    assert len(blocks) == 5
+    keys = census | {"new owner": house.new_key("owner"), "admin": house.key_file.read_text()}
     reader = Reader(house, new_rows=NEW_ROWS)
-    reader.replace(**{"cv_…": key, "ds_…": census["dataset"], "key_…": census["analyst_id"]})
+    reader.replace(**{"cv_…": keys[role], "ds_…": census["dataset"], "key_…": census["analyst_id"]})
     reader.run(blocks[number])

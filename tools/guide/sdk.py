@@ -11,7 +11,11 @@ FOLDER: Final = "reference/sdk"
 PAGES: Final = {
     "connect": ("Connect", "Client connect Page Me replies.catalogue.Catalogue replies.audit.AuditEntry"),
     "datasets": ("Datasets", "Schema Column real integer binary categorical Dataset OpenUpload TableCheck"),
-    "budgets": ("Budgets", "Budget Cost replies.dataset.JobCounts LedgerEntry"),
+    "budgets": (
+        "Budgets",
+        """Budget Cost Allocation replies.dataset.JobCounts JobOutlook Comparison Outlook
+        Risk LedgerEntry Recomputation VerifiedLedger""",
+    ),
     "models": (
         "Models",
         """LogisticRegression ProbitRegression LinearRegression StudentTRegression PoissonRegression

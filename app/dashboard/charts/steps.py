@@ -28,6 +28,9 @@ _MARK: Final = 6
 _CROSS: Final = 8
 """Units between crosses; nearer ones would cover each other."""
 _TICKS: Final = (1, 2, 2.5, 5, 10)
+_TIMES: Final = ((3 * 86_400, "%Y-%m-%d"), (600, "%m-%d %H:%M"))
+"""Forms of times on an axis that is longer than the seconds. Its four times differ."""
+_SHORT_TIME: Final = "%H:%M:%S"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ def _choose_step(top: float) -> float:
 
 
 def _draw_times(scale: _Scale, start: datetime, end: datetime) -> Iterator[Markup]:
-    form = "%Y-%m-%d" if scale.seconds > 3 * 86_400 else "%m-%d %H:%M"
+    form = next((form for seconds, form in _TIMES if scale.seconds > seconds), _SHORT_TIME)
     for index, anchor in enumerate(("start", "middle", "middle", "end")):
         at = start + (end - start) * (index / 3)
         yield Markup('<text x="{:.1f}" y="{}" text-anchor="{}">{}</text>').format(

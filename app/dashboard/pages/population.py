@@ -1,14 +1,15 @@
 """One account: its budget, the risk of one unit, its history, and the verification of its chain."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Annotated, Final
 from urllib.parse import urlencode
 
 from fastapi import Depends, Query, Request
 from markupsafe import Markup
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.audit import repository as audit
 from app.audit.repository import AuditFilter
@@ -18,7 +19,8 @@ from app.budgets import service as budgets
 from app.budgets.risks import bound_limit, measure_spent
 from app.budgets.what_if_endpoints import CHAIN_ROWS
 from app.dashboard.charts.bar import HATCH, draw_bar
-from app.dashboard.charts.steps import draw_steps, is_thinned
+from app.dashboard.charts.drawings import Drawings
+from app.dashboard.charts.steps import WIDTH, draw_steps, is_thinned
 from app.dashboard.days import parse_period
 from app.dashboard.forms import NO_MISTAKES
 from app.dashboard.ledger_history import EntryRow, count_refusals, make_rows, make_spans, make_steps, write_csv
@@ -34,12 +36,12 @@ from app.errors import InvalidRequest
 from app.http.requests.pagination import PageRequest, make_page
 from app.jobs import service as jobs
 from app.jobs.repository import read_submissions
-from app.ledger import Budget, EntryFilter, LedgerEntry
+from app.ledger import Budget, EntryFilter, LedgerEntry, LedgerStep
 from app.services import Services, Shared
 
 ROWS: Final = 100
-CSV_ROWS: Final = 20_000
-_CSV_PAGE: Final = 1_000
+CSV_PAGE: Final = 1_000
+"""Entries of a download that are in memory at a time."""
 MOST_STEPS: Final = 50_000
 """Entries in a chart. It bounds the time of a page."""
 _MOST_REFUSALS: Final = 10_000
@@ -94,6 +96,18 @@ class HistoryChart:
     is_thinned: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A chart and the times of its axis."""
+
+    chart: HistoryChart
+    start: datetime
+    end: datetime
+
+
+_DRAWINGS: Final = Drawings[_Drawn]()
+
+
 def _read_filters(kind: Text = "", since: Text = "", until: Text = "") -> Filters:
     return Filters(kind, since, until)
 
@@ -141,7 +155,7 @@ def show_population(
             found = budgets.list_entries(
                 session, services.ledger, visitor, dataset_id, limit=paging.limit + 1, before=before, criteria=criteria
             )
-            chart = _draw_chart(session, services, visitor, budget, criteria) if found else None
+            chart = _find_chart(session, services, visitor, budget, criteria) if found else None
             history = _make_history(session, visitor, found, paging, chart)
     spent = budget.spent.epsilon
     label = f"Of a limit of {format_number(budget.limit.epsilon)}: {format_number(spent)} spent"
@@ -158,7 +172,6 @@ def show_population(
         spent_risk=measure_spent(exposure, spent, budget.spent.delta),
         limit_risk=bound_limit(guarantee),
         history=history,
-        csv_rows=CSV_ROWS,
         filters=filters,
         kinds=ENTRY_KINDS,
         changed=wanted.changed,
@@ -172,21 +185,15 @@ def show_population(
 
 @router.get("/populations/{dataset_id}/entries.csv")
 def download_entries(services: Shared, visitor: Visitor, dataset_id: str, filters: SentFilters) -> Response:
-    """Download the entries that match, newest first, as CSV."""
-    criteria = filters.criteria
-    rows = list[EntryRow]()
-    with services.database.read() as session:
-        before: int | None = None
-        while len(rows) < CSV_ROWS:
-            found = budgets.list_entries(
-                session, services.ledger, visitor, dataset_id, limit=_CSV_PAGE, before=before, criteria=criteria
-            )
-            rows += _make_rows(session, visitor, found)
-            if len(found) < _CSV_PAGE:
-                break
-            before = found[-1].sequence
+    """Download all entries that match, newest first, as CSV.
+
+    One page of entries is in memory at a time. The first one is read before the answer starts, so a refusal is a
+    problem and not half a file.
+    """
+    pages = _read_pages(services, visitor, dataset_id, filters.criteria)
+    whole = chain((next(pages),), pages)
     headers = {"Content-Disposition": f'attachment; filename="ledger-{dataset_id}.csv"'}
-    return Response(write_csv(rows), media_type="text/csv; charset=utf-8", headers=headers)
+    return StreamingResponse(write_csv(whole), media_type="text/csv; charset=utf-8", headers=headers)
 
 
 @router.get("/populations/{dataset_id}/verification")
@@ -219,6 +226,22 @@ def read_chain(
     return JSONResponse(asdict(part))
 
 
+def _read_pages(
+    services: Services, visitor: Caller, dataset_id: str, criteria: EntryFilter
+) -> Iterator[list[EntryRow]]:
+    """Read the entries that match, newest first. Entries that are added during the download are left out."""
+    before, is_last = None, False
+    while not is_last:
+        with services.database.read() as session:
+            found = budgets.list_entries(
+                session, services.ledger, visitor, dataset_id, limit=CSV_PAGE, before=before, criteria=criteria
+            )
+            rows = _make_rows(session, visitor, found)
+        yield rows
+        is_last = len(found) < CSV_PAGE
+        before = None if is_last else found[-1].sequence
+
+
 def _make_history(
     session: ReadSession,
     visitor: Caller,
@@ -231,21 +254,43 @@ def _make_history(
     return History(rows, chart, page.next_cursor, paging.after is None, visitor.role in access.OVERSEERS)
 
 
-def _draw_chart(
+def _find_chart(
     session: ReadSession, services: Services, visitor: Caller, budget: Budget, criteria: EntryFilter
 ) -> HistoryChart | None:
-    """Draw the days of ``criteria``. Entries of every kind are drawn, because each may change the balance."""
-    read = budgets.list_steps(
-        session, services.ledger, visitor, budget.dataset_id, limit=MOST_STEPS, until=criteria.until
-    )
-    entries = [each for each in read if criteria.since is None or each.at >= criteria.since]
+    """Draw the days of ``criteria``, or recall a drawing that looks the same.
+
+    A chart ends now, so it is drawn again when the time axis has grown by a unit of the picture.
+    """
+    dataset_id, end = budget.dataset_id, min(now(), criteria.until or now())
+    newest = budgets.list_entries(session, services.ledger, visitor, dataset_id, limit=1, before=None)
+    is_overseer = visitor.role in access.OVERSEERS
+    refusals = _find_refusals(session, dataset_id, criteria.since, end) if is_overseer else ()
+    days = (criteria.since, criteria.until)
+    key = (dataset_id, newest[0].sequence, newest[0].entry_hash, days, tuple(refusals), budget.limit.epsilon)
+    drawn = _DRAWINGS.recall(key)
+    if drawn is None or (end - drawn.end) * WIDTH >= drawn.end - drawn.start:
+        read = budgets.list_steps(session, services.ledger, visitor, dataset_id, limit=MOST_STEPS, until=criteria.until)
+        drawn = _draw_chart(read, refusals, budget.limit.epsilon, criteria.since, end)
+        if drawn is not None and drawn.chart.is_thinned:
+            _DRAWINGS.remember(key, drawn)
+    return None if drawn is None else drawn.chart
+
+
+def _draw_chart(
+    read: Sequence[LedgerStep],
+    refusals: Sequence[tuple[datetime, int]],
+    limit: float,
+    since: datetime | None,
+    end: datetime,
+) -> _Drawn | None:
+    """Draw the entries from ``since`` on. All kinds are drawn, because each may change the balance."""
+    entries = [each for each in read if since is None or each.at >= since]
     if not entries:
         return None
-    start, end = entries[0].at, max(entries[-1].at, min(now(), criteria.until or now()))
-    refusals = _find_refusals(session, budget.dataset_id, start, end) if visitor.role in access.OVERSEERS else ()
+    start, end = entries[0].at, max(entries[-1].at, end)
     spans = [span for span in make_spans(read, end) if span.end > start]
-    svg = draw_steps(make_steps(entries), spans, count_refusals(refusals), budget.limit.epsilon, end)
-    return HistoryChart(svg, len(entries), entries[0].sequence, is_thinned(len(entries)))
+    svg = draw_steps(make_steps(entries), spans, count_refusals(refusals), limit, end)
+    return _Drawn(HistoryChart(svg, len(entries), entries[0].sequence, is_thinned(len(entries))), start, end)
 
 
 def _make_rows(session: ReadSession, visitor: Caller, entries: Sequence[LedgerEntry]) -> list[EntryRow]:
@@ -255,7 +300,7 @@ def _make_rows(session: ReadSession, visitor: Caller, entries: Sequence[LedgerEn
 
 
 def _find_refusals(
-    session: ReadSession, dataset_id: str, since: datetime, until: datetime
+    session: ReadSession, dataset_id: str, since: datetime | None, until: datetime
 ) -> Sequence[tuple[datetime, int]]:
     """Find refused jobs in the audit log, which only overseers may read."""
     criteria = AuditFilter(outcome="refused", target=dataset_id, since=since, until=until)

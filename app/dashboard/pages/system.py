@@ -72,10 +72,12 @@ def _describe_audit(values: Mapping[tuple[str, str], float]) -> Mapping[str, obj
     if (f"{prefix}power_lost", "") not in values:
         return None
     expected = values[f"{prefix}detection_seconds", ""]
+    has_alarm, is_stopped = (values[f"{prefix}refuses", cause] > 0 for cause in ("alarm", "damaged"))
     evidence = {name: values[f"{prefix}evidence", name] for name in ("now", "largest", "threshold")}
     return {
-        "has_alarm": values[f"{prefix}refuses", "alarm"] > 0,
-        "is_damaged": values[f"{prefix}refuses", "damaged"] > 0,
+        "has_alarm": has_alarm,
+        "is_damaged": evidence["threshold"] == 0,  # it has no figures
+        "is_stopped": has_alarm or is_stopped,
         "has_lost_power": values[f"{prefix}power_lost", ""] > 0,
         "evidence": [(name, f"{value:,.4g}") for name, value in evidence.items()],
         "minutes_since_last": round(values[f"{prefix}age_seconds", ""] / 60),

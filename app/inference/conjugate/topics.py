@@ -22,7 +22,7 @@ from app.errors import InvalidRequest
 from app.inference.conjugate import documents
 from app.inference.core import reasons
 from app.inference.core.belief import DIRICHLET, make_block
-from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.facts import Column, DeclaredFacts, suggest_columns
 from app.inference.core.model import Array32, Array64
 from app.inference.core.plan import ModelSpec, PriorSpec
 from app.inference.core.release import DesignColumn, Grade
@@ -211,7 +211,8 @@ def _find_words(spec: ModelSpec, facts: DeclaredFacts) -> Column:
         raise InvalidRequest.at("/model/features", "Name one feature: the column of words.")
     column = next((column for column in facts.columns if column.name == spec.features[0]), None)
     if column is None:
-        raise InvalidRequest.at("/model/features/0", "Name a declared column.")
+        offered = [each.name for each in facts.columns if each.type == "categorical" and len(each.categories) > 1]
+        raise InvalidRequest.at("/model/features/0", suggest_columns(str(spec.features[0]), offered))
     if column.name == facts.unit.get("column"):
         raise InvalidRequest.at(
             "/model/features/0", "The column of the privacy unit cannot be modelled; name another column."

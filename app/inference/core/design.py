@@ -17,7 +17,7 @@ from app.inference.core.designs import Name, make_term
 from app.inference.core.designs.arithmetic import round_off_traces, scale
 from app.inference.core.designs.columns import ColumnEncoder
 from app.inference.core.designs.encoder import MAX_COLUMNS, Encoder, Term
-from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.facts import Column, DeclaredFacts, suggest_columns
 from app.inference.core.model import Array32, Array64
 from app.inference.core.plan import ModelSpec
 from app.inference.core.release import DesignColumn
@@ -236,7 +236,8 @@ def _find_target(spec: ModelSpec, declared: Mapping[str, Column], unit: str | No
             raise InvalidRequest.at("/model/target", "This model has no target; leave it out.")
         return None
     if spec.target is None or spec.target not in declared:
-        raise InvalidRequest.at("/model/target", "Name a declared column.")
+        offered = [name for name in declared if name != unit]
+        raise InvalidRequest.at("/model/target", suggest_columns(spec.target, offered))
     if spec.target == unit:
         raise InvalidRequest.at(
             "/model/target", "The column of the privacy unit cannot be modelled; name another column."
@@ -250,7 +251,8 @@ def _find_column_fault(
 ) -> str | None:
     """Find why a column cannot be part of a feature."""
     if name not in declared:
-        return "Name a declared column."
+        offered = [each.name for each in declared.values() if each.type in family.features]
+        return suggest_columns(name, (each for each in offered if each not in {target, unit, *RESERVED}))
     if name in RESERVED:
         return "This name is reserved in releases; a column of this name cannot be a feature."
     if name == target:

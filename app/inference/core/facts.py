@@ -1,8 +1,14 @@
 """Declared facts: the public description of a table, which is all that planning reads."""
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
+
+_MOST_NAMES: Final = 20
+"""Largest number of names in a message."""
+_LONGEST_LIST: Final = 400
+"""Largest number of characters of names in a message; the first name is always stated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +50,21 @@ class DeclaredFacts:
     def rows_per_unit(self) -> int:
         """The number of rows that one privacy unit can contribute."""
         return int(self.unit["max_rows"]) if self.unit["kind"] == "column" else 1
+
+
+def suggest_columns(given: str | None, names: Iterable[str], kind: str = "declared column") -> str:
+    """Make the message that names the columns to choose from; names like ``given`` come first if not all fit."""
+    offered = list(names)
+    if not offered:
+        return f"This dataset has no {kind}; choose another model."
+    shown, size = list[str](), 0
+    if len(offered) > _MOST_NAMES or sum(map(len, offered)) > _LONGEST_LIST:
+        near = difflib.get_close_matches(given or "", offered, n=3)
+        offered = list(dict.fromkeys([*near, *offered]))
+    for name in offered[:_MOST_NAMES]:
+        size += len(name)
+        if shown and size > _LONGEST_LIST:
+            break
+        shown.append(name)
+    rest = len(offered) - len(shown)
+    return f"Name a {kind}: {', '.join(shown)}{f', and {rest} more' if rest else ''}."

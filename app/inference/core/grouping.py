@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from app.errors import InvalidRequest
 from app.inference.core.design import Design
-from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.facts import Column, DeclaredFacts, suggest_columns
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.plan import ModelSpec
 from app.inference.core.problems import Problem, make_problem
@@ -135,7 +135,11 @@ def make_grouping(names: Sequence[str], facts: DeclaredFacts) -> Grouping:
     declared = {column.name: column for column in facts.columns}
     for index, name in enumerate(names):
         if name not in declared or not declared[name].is_discrete:
-            raise InvalidRequest.at(f"{POINTER}/{index}", "Name a declared categorical or binary column.")
+            offered = [
+                each.name for each in facts.columns if each.is_discrete and each.name != facts.unit.get("column")
+            ]
+            message = suggest_columns(name, offered, "declared categorical or binary column")
+            raise InvalidRequest.at(f"{POINTER}/{index}", message)
         if name == facts.unit.get("column"):
             raise InvalidRequest.at(
                 f"{POINTER}/{index}", "The column of the privacy unit makes no groups; name another column."

@@ -101,7 +101,7 @@ class Names:
             raise InvalidRequest.at(pointer, f"List names of columns, at least one and at most {self.largest}.")
         for index, each in enumerate(value):
             if not isinstance(each, str):
-                raise InvalidRequest.at(f"{pointer}/{index}", "Name a declared column.")
+                raise InvalidRequest.at(f"{pointer}/{index}", "Name a column in text.")
             if each in value[:index]:
                 raise InvalidRequest.at(f"{pointer}/{index}", "This column is named twice; name it once.")
 

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from corevault.gaussian import Gaussian
     from corevault.groups import Groups
     from corevault.laplace import logistic_laplace
+    from corevault.ledger_chain import VerifiedLedger
     from corevault.merging import merge
     from corevault.model import (
         GaussianMean,
@@ -88,9 +89,10 @@ if TYPE_CHECKING:
     from corevault.pages import Page
     from corevault.particles import Particles
     from corevault.pseudocoreset import Pseudocoreset, UntrustedRelease
-    from corevault.replies.dataset import Budget, Cost, Dataset, LedgerEntry, OpenUpload
+    from corevault.replies.dataset import Allocation, Budget, Cost, Dataset, LedgerEntry, OpenUpload
     from corevault.replies.job import Job, JobEvent, Quote
     from corevault.replies.key import ApiKey, KeyName, Me, SigningKey
+    from corevault.replies.outlook import Comparison, JobOutlook, Outlook, Recomputation, Risk
     from corevault.replies.release import Certificate, Points, Reason, Release, Reliability
     from corevault.schema import Column, Schema, binary, categorical, integer, real
     from corevault.terms import fourier, interaction, network, polynomial, spline
@@ -98,6 +100,7 @@ if TYPE_CHECKING:
     from corevault.verification import verify_release
 
 __all__ = [
+    "Allocation",
     "ApiError",
     "ApiKey",
     "AsyncClient",
@@ -110,6 +113,7 @@ __all__ = [
     "Client",
     "ClientClosed",
     "Column",
+    "Comparison",
     "ConnectionFailed",
     "ContentRejected",
     "ContentTooLarge",
@@ -131,6 +135,7 @@ __all__ = [
     "Job",
     "JobEvent",
     "JobFailed",
+    "JobOutlook",
     "KeyName",
     "LatentDirichletAllocation",
     "LedgerEntry",
@@ -151,6 +156,7 @@ __all__ = [
     "NotFound",
     "OffsetMismatch",
     "OpenUpload",
+    "Outlook",
     "Page",
     "Particles",
     "Points",
@@ -163,8 +169,10 @@ __all__ = [
     "RangeNotSatisfiable",
     "RateLimited",
     "Reason",
+    "Recomputation",
     "Release",
     "Reliability",
+    "Risk",
     "Schema",
     "SigmoidBeliefNetwork",
     "SigningKey",
@@ -180,6 +188,7 @@ __all__ = [
     "UntrustedRelease",
     "UploadInterrupted",
     "VerificationError",
+    "VerifiedLedger",
     "WaitTimeout",
     "WrongType",
     "binary",
@@ -216,6 +225,7 @@ _NAMES = {
     "gaussian": "Gaussian",
     "groups": "Groups",
     "laplace": "logistic_laplace",
+    "ledger_chain": "VerifiedLedger",
     "merging": "merge",
     "model": (
         "GaussianMean LatentDirichletAllocation LinearRegression LogisticRegression Mechanism MultinomialLogistic "
@@ -226,9 +236,10 @@ _NAMES = {
     "pages": "Page",
     "particles": "Particles",
     "pseudocoreset": "Pseudocoreset UntrustedRelease",
-    "replies.dataset": "Budget Cost Dataset LedgerEntry OpenUpload",
+    "replies.dataset": "Allocation Budget Cost Dataset LedgerEntry OpenUpload",
     "replies.job": "Job JobEvent Quote",
     "replies.key": "ApiKey KeyName Me SigningKey",
+    "replies.outlook": "Comparison JobOutlook Outlook Recomputation Risk",
     "replies.release": "Certificate Points Reason Release Reliability",
     "schema": "Column Schema binary categorical integer real",
     "terms": "fourier interaction network polynomial spline",

@@ -4,6 +4,7 @@ import importlib
 import math
 import numbers
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from corevault.errors import InvalidArgument, MissingDependency, WrongType
@@ -77,6 +78,13 @@ def require_text(value: object, name: str) -> None:
     """Raises ``WrongType`` unless ``value`` is text."""
     if not isinstance(value, str):
         raise WrongType(f"{name} must be text; {describe(value)}.")
+
+
+def write_time(moment: datetime | None, name: str) -> str | None:
+    """``moment`` as the server reads it. Raises ``WrongType`` unless it is None or a time with a time zone."""
+    if not isinstance(moment, datetime | None) or (moment is not None and moment.tzinfo is None):
+        raise WrongType(f"{name} must be a datetime with a time zone; {describe(moment)}.")
+    return None if moment is None else moment.isoformat()
 
 
 def describe(value: object) -> str:

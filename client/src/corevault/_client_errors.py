@@ -163,7 +163,7 @@ class VerificationError(CorevaultError):
     >>> client.releases.verify(release, pinned_keys=["not a key"])
     Traceback (most recent call last):
         ...
-    corevault.errors.VerificationError: The release key is not base64; pass the public_key, not the key_id.
+    corevault.errors.VerificationError: The key is not base64; pass the public_key, not the key_id.
     """
 
 

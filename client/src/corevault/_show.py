@@ -9,7 +9,7 @@ from corevault._arguments import import_pandas
 from corevault.errors import MissingDependency
 
 _MOST_ROWS = 60
-_LONGEST_CELL = 60
+_LONGEST_CELL = 64  # a hash in hexadecimal fits
 
 
 class Table(Sequence[Mapping[str, Any]]):

@@ -1,27 +1,30 @@
 """The client and its settings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
-from corevault._arguments import describe, require_number, require_text
+from corevault._arguments import describe, require_number, require_text, write_time
 from corevault._http import Http
+from corevault._ids import read_id
 from corevault._io import AsyncIo, BlockingIo, blocking
 from corevault._names import name_dataset
 from corevault._retry import RetryPolicy
 from corevault._show import make_table
 from corevault._streams import find_blocks, make_key
-from corevault.errors import UnexpectedReply, WrongType
+from corevault.errors import CorevaultError, JobFailed, UnexpectedReply, WrongType
 from corevault.model import Mechanism, ModelRequest
 from corevault.pages import Page, fetch_page
 from corevault.replies.audit import AuditEntry
 from corevault.replies.catalogue import Catalogue
 from corevault.replies.dataset import Dataset
 from corevault.replies.job import Quote, Quotes, make_quote_row
-from corevault.replies.key import Me, SigningKey
+from corevault.replies.key import ApiKey, Me, SigningKey
 from corevault.resources.datasets import AsyncDatasets, Datasets
 from corevault.resources.jobs import DEFAULT_METHOD, AsyncJobs, Jobs, job_request
 from corevault.resources.keys import AsyncKeys, Keys
@@ -172,7 +175,8 @@ class _Calls:
 
         Pass an ``idempotency_key``, so that a restarted script gets the same release instead of buying another one.
 
-        Raises ``BudgetExceeded`` with no balance changed, ``JobFailed``, and ``VerificationError``.
+        Raises ``BudgetExceeded`` with no balance changed, ``JobFailed``, and ``VerificationError``. Errors after the
+        submission have a note, which names the job and the call that gets its release.
 
         >>> core = client.buy("clinic", model, epsilon=0.2, idempotency_key="age-2026", progress=False)
         >>> core.columns
@@ -190,9 +194,12 @@ class _Calls:
             purpose=purpose,
             idempotency_key=idempotency_key,
         )
-        ended = await self.jobs.wait(job, progress=progress)
+        with _note(f"Job {job.id} was submitted. Do not buy it again: client.jobs.wait({job.id!r}) waits for it."):
+            ended = await self.jobs.wait(job, progress=progress)
         assert ended.release_id is not None, "a succeeded job has a release"
-        return await self.releases.download(ended.release_id, pinned_keys=pinned_keys)
+        again = f"client.releases.download({ended.release_id!r}) reads it at no further cost."
+        with _note(f"Job {job.id} bought release {ended.release_id}. Do not buy it again: {again}"):
+            return await self.releases.download(ended.release_id, pinned_keys=pinned_keys)
 
     async def stream(
         self,
@@ -252,13 +259,30 @@ class _Calls:
 
         return await self._http.call(partial(merge, cores, size, independent=independent))
 
-    async def audit_log(self, *, limit: int | None = None) -> Page[AuditEntry]:
+    async def audit_log(
+        self,
+        *,
+        actor: str | ApiKey | None = None,
+        action: str | None = None,
+        target: str | None = None,
+        outcome: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int | None = None,
+    ) -> Page[AuditEntry]:
         """Changes and refusals, newest first (admin, auditor).
 
-        >>> {entry.outcome for entry in admin.audit_log(limit=10).items} <= {"succeeded", "refused", "failed"}
-        True
+        ``actor`` is a key, ``action`` is a method and a path such as ``POST /v1/jobs``, and ``target`` is the id of
+        the object of the call. ``outcome`` is succeeded, refused or failed. The times include ``since`` and exclude
+        ``until``.
+
+        >>> {entry.outcome for entry in admin.audit_log(outcome="succeeded", limit=10).items}
+        {'succeeded'}
         """
-        return await fetch_page(self._http, "/v1/audit-log", AuditEntry, {"limit": limit})
+        criteria: dict[str, str | int | None] = {"action": action, "target": target, "outcome": outcome, "limit": limit}
+        criteria["actor"] = None if actor is None else read_id(actor, ApiKey)
+        criteria |= {"since": write_time(since, "since"), "until": write_time(until, "until")}
+        return await fetch_page(self._http, "/v1/audit-log", AuditEntry, criteria)
 
     async def methods(self) -> Catalogue:
         """The methods and models that the server offers.
@@ -392,6 +416,18 @@ class Client:
     audit_log = blocking(_Calls.audit_log)
     methods = blocking(_Calls.methods)
     signing_keys = blocking(_Calls.signing_keys)
+
+
+@contextmanager
+def _note(sentence: str) -> Iterator[None]:
+    """Adds a note to errors, which Python prints below them. A failed job has bought nothing."""
+    try:
+        yield
+    except JobFailed:
+        raise
+    except CorevaultError as error:
+        error.add_note(sentence)
+        raise
 
 
 def _find_credentials() -> tuple[str, str | None]:

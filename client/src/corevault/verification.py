@@ -34,9 +34,9 @@ def key_id_of(public_key: str) -> str:
     try:
         raw = base64.b64decode(public_key, validate=True)
     except ValueError as error:  # also for text that is not ASCII
-        raise VerificationError("The release key is not base64; pass the public_key, not the key_id.") from error
+        raise VerificationError("The key is not base64; pass the public_key, not the key_id.") from error
     if len(raw) != 32:
-        raise VerificationError("The release key is not an Ed25519 key; pass the public_key of a release key.")
+        raise VerificationError("The key is not an Ed25519 key; pass the public_key of a published key.")
     return f"ed25519:{hashlib.sha256(raw).hexdigest()[:16]}"
 
 
@@ -74,10 +74,10 @@ def verify_release(
     return certificate.statement
 
 
-def read_pins(pinned: Iterable[str | SigningKey] | None) -> tuple[str, ...] | None:
+def read_pins(pinned: Iterable[str | SigningKey] | None, use: str = "release") -> tuple[str, ...] | None:
     """The pinned public keys in base64; None if ``pinned`` is None.
 
-    A ``SigningKey`` counts if its ``use`` is ``release``.
+    A ``SigningKey`` counts if it has this ``use``: ``release`` or ``ledger``.
 
     Raises:
         InvalidArgument: no key remains.
@@ -89,17 +89,17 @@ def read_pins(pinned: Iterable[str | SigningKey] | None) -> tuple[str, ...] | No
     if isinstance(pinned, str | bytes | SigningKey | Mapping) or not isinstance(pinned, Iterable):
         raise WrongType("Pin a list of keys, even for one key: base64 text, or objects that signing_keys() returns.")
     given = tuple(pinned)
-    pins = tuple(pin for pin in map(_pin, given) if pin is not None)
+    pins = tuple(pin for pin in (_pin(each, use) for each in given) if pin is not None)
     if not given:
         raise InvalidArgument("An empty list pins no key; omit it to trust the keys that the server publishes.")
     if not pins:
-        raise InvalidArgument("No pinned key signs releases; pin the keys whose use is 'release'.")
+        raise InvalidArgument(f"No pinned key signs {use}s; pin the keys whose use is {use!r}.")
     return pins
 
 
-def _pin(key: object) -> str | None:
+def _pin(key: object, use: str) -> str | None:
     if isinstance(key, SigningKey):
-        return key.public_key if key.use == "release" and _is_ed25519(key) else None
+        return key.public_key if key.use == use and _is_ed25519(key) else None
     if not isinstance(key, str):
         raise WrongType(f"A pinned key must be base64 text or an object that signing_keys() returns; {describe(key)}.")
     key_id_of(key.strip())  # raises for anything but a public key

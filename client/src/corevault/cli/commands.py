@@ -1,11 +1,12 @@
 """The commands. Each takes the parsed arguments and an output, and returns an exit code."""
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from corevault.cli.failures import NO, OK
+from corevault.cli.failures import NO, NOT_SAVED, OK, describe_error
 from corevault.cli.inputs import (
     check_output,
     read_check,
@@ -17,8 +18,11 @@ from corevault.cli.inputs import (
 )
 from corevault.cli.output import Output, say
 from corevault.client import Client
-from corevault.connection import Credentials, connect, find_credentials, find_file, write_file
-from corevault.errors import CorevaultError, InvalidArgument
+from corevault.connection import URL, Credentials, connect, find_credentials, find_file, write_file
+from corevault.errors import CorevaultError, InvalidArgument, JobFailed
+from corevault.replies.job import Job
+
+_OWN_KEY: Final = "The key comes from the server itself; pass --pin with a key that you trust."
 
 
 def login(options: Namespace, output: Output) -> int:
@@ -89,7 +93,7 @@ def quote(options: Namespace, output: Output) -> int:
 
 
 def run(options: Namespace, output: Output) -> int:
-    """Submits a job, waits for it, and saves the points."""
+    """Submits a job, waits for it, and saves the points. From the submission on, every error names the job."""
     check_output(options.output)
     if options.no_wait and options.output is not None:
         raise InvalidArgument("--no-wait and --output exclude each other; corevault download saves the points later.")
@@ -98,11 +102,10 @@ def run(options: Namespace, output: Output) -> int:
         job = client.jobs.submit(options.dataset, _Model(options), **given)
         if not options.no_wait:
             say(f"Submitted {job.id}.")
-            job = client.jobs.wait(job, progress=output.shows_progress)
-        if options.output is not None and job.release_id is not None:
-            _save(client, job.release_id, options.output)
+            job = _wait(client, job, output)
+        code = _save(client, job, options)
     output.show(job, name="id" if job.release_id is None else "release_id")
-    return OK
+    return code
 
 
 def watch(options: Namespace, output: Output) -> int:
@@ -144,7 +147,7 @@ def verify(options: Namespace, output: Output) -> int:
         output.show(release)
     say("Verified: the signature, the statement and the digests of all representations.")
     if options.pin is None:
-        say("The key comes from the server itself; pass --pin with a key that you trust.")
+        say(_OWN_KEY)
     return OK
 
 
@@ -155,6 +158,11 @@ def verify_audit(options: Namespace, output: Output) -> int:
     document = read_json(options.file, dict)
     pins = options.pin
     if pins is None:
+        if not (options.url or os.environ.get(URL) or find_file().exists()):
+            raise InvalidArgument(
+                "The audit can only be verified with the key that signed it: pass the operator's public key as --pin, "
+                "or the address of a server whose published keys you trust as --url."
+            )
         with connect(options.url) as client:
             pins = list(client.signing_keys())
     found = check_audit(document, pins)
@@ -167,7 +175,7 @@ def verify_audit(options: Namespace, output: Output) -> int:
     else:
         say("Verified: the signature. The sections of this audit have no counts from which a bound follows.")
     if options.pin is None:
-        say("The key comes from the server itself; pass --pin with a key that you trust.")
+        say(_OWN_KEY)
     return OK if found.holds else NO
 
 
@@ -178,10 +186,46 @@ def budget(options: Namespace, output: Output) -> int:
     return OK
 
 
+def what_if(options: Namespace, output: Output) -> int:
+    """Shows the consequence of a job, a limit or an allocation."""
+    if options.delta is not None and options.limit is None:
+        raise InvalidArgument("--delta belongs to --limit; leave it out for a job or an allocation.")
+    with connect(options.url) as client:
+        if options.job is not None:
+            output.show(client.datasets.preview_job(options.dataset, epsilon=options.job), name="epsilon_after")
+            return OK
+        if options.limit is not None:
+            compared = client.datasets.preview_budget(options.dataset, epsilon=options.limit, delta=options.delta)
+        else:
+            key, epsilon = options.allocation or (options.end_allocation, None)
+            compared = client.datasets.preview_allocation(options.dataset, key, epsilon=epsilon)
+    output.show_table(compared, compared.rows(), name="after")
+    say("Nothing was changed.")
+    return OK
+
+
+def verify_ledger(options: Namespace, output: Output) -> int:
+    """Verifies a ledger on this machine. The exit code is 1 if it lacks an entry that was noted."""
+    with connect(options.url) as client:
+        found = client.datasets.verify_ledger(options.dataset, pinned_keys=options.pin)
+        balance = client.datasets.recompute_ledger(options.dataset).verifies
+    absent = [each for each in options.entry if found.find(each) is None]
+    output.show_facts(found.facts() | {"adds_up": balance}, name="newest_hash")
+    say(f"Verified on this machine: {found.entries} entries and {found.signatures} signatures.")
+    if not balance:
+        say("By the server's own verification, the entries do not add up to the balance. Inform the operator.")
+    for each in absent:
+        say(f"The chain does not contain the entry {each}. It is not the chain of which this entry was noted.")
+    if options.pin is None:
+        say(_OWN_KEY)
+    return OK if balance and not absent else NO
+
+
 def show_audit_log(options: Namespace, output: Output) -> int:
     """Shows the audit log."""
     with connect(options.url) as client:
-        output.show_list(client.audit_log(), options.limit)
+        criteria = {name: getattr(options, name) for name in ("actor", "action", "target", "outcome", "since", "until")}
+        output.show_list(client.audit_log(**criteria), options.limit)
     return OK
 
 
@@ -198,6 +242,8 @@ COMMANDS: Final[Mapping[str, Callable[[Namespace, Output], int]]] = {
     "verify": verify,
     "verify-audit": verify_audit,
     "budget": budget,
+    "what-if": what_if,
+    "verify-ledger": verify_ledger,
     "audit-log": show_audit_log,
 }
 
@@ -241,13 +287,31 @@ def _job_options(options: Namespace) -> dict[str, Any]:
     return {"size": options.size} | ({} if options.method is None else {"method": options.method})
 
 
-def _save(client: Client, release_id: str, path: str) -> None:
-    """Saves the points of a release that has been bought. An error names the release, which is not lost."""
+def _wait(client: Client, job: Job, output: Output) -> Job:
+    """Waits for the end of a job. Without an answer, a sentence states that the job continues."""
     try:
-        client.releases.save(release_id, path)
-    except CorevaultError:
-        say(f"The release {release_id} was bought, but not saved. corevault download {release_id} -o FILE saves it.")
+        return client.jobs.wait(job, progress=output.shows_progress)
+    except JobFailed:
         raise
+    except CorevaultError:
+        say(f"The job {job.id} continues on the server; do not submit it again. corevault watch {job.id} waits for it.")
+        raise
+
+
+def _save(client: Client, job: Job, options: Namespace) -> int:
+    """Saves the points of a release that has been bought. If it fails, the release is not lost: a sentence names it."""
+    if options.output is None or job.release_id is None:
+        return OK
+    try:
+        client.releases.save(job.release_id, options.output)
+    except CorevaultError as error:
+        say(describe_error(error, options))
+        say(
+            f"The job {job.id} bought the release {job.release_id}, which was not saved. Do not run it again. "
+            f"corevault download {job.release_id} -o FILE saves it at no further cost."
+        )
+        return NOT_SAVED
+    return OK
 
 
 def _ask(prompt: str) -> str:

@@ -36,6 +36,8 @@ NOT_FOUND: Final = 4
 """Not found, or the key has no access."""
 SERVER: Final = 5
 """An error of the server or the network."""
+NOT_SAVED: Final = 6
+"""A release was bought, but not saved: the budget is spent."""
 INTERRUPTED: Final = 130
 
 _CODES: Final[tuple[tuple[tuple[type[CorevaultError], ...], int], ...]] = (

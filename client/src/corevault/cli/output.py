@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -33,6 +33,13 @@ class Output:
         else:
             self._show_facts(reply.facts())
 
+    def show_table(self, reply: Reply, rows: Sequence[Mapping[str, Any]], *, name: str) -> None:
+        """Prints one object as a table; ``name`` is the column that ``quiet`` prints."""
+        if self.as_json:
+            self._write(json.dumps(reply.raw, ensure_ascii=False))
+        else:
+            self.show_rows(rows, name=name)
+
     def show_list(self, page: Page[Any], limit: int) -> None:
         """Prints at most ``limit`` objects of a list, page by page."""
         replies = [reply for _, reply in zip(range(limit), page, strict=False)]
@@ -45,7 +52,7 @@ class Output:
         else:
             say("There are no entries.")
 
-    def show_rows(self, rows: list[dict[str, Any]], *, name: str) -> None:
+    def show_rows(self, rows: Sequence[Mapping[str, Any]], *, name: str) -> None:
         """Prints a table; ``name`` is the column that ``quiet`` prints."""
         if self.as_json:
             self._write(json.dumps(rows, ensure_ascii=False))

@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, Final, NoReturn
 
@@ -20,7 +21,8 @@ EPILOG: Final = """exit codes:
   2  wrong usage; nothing was changed
   3  refused by the budget; no balance has changed
   4  not found, or the key has no access
-  5  an error of the server or the network"""
+  5  an error of the server or the network; a submitted job continues
+  6  the release was bought, but not saved; `corevault download` saves it"""
 _FAMILIES: Final = (
     "logistic-regression",
     "probit-regression",
@@ -96,8 +98,8 @@ def make_parser() -> argparse.ArgumentParser:
     _add_tables(add)
     _add_jobs(add)
     _add_releases(add)
-    add("budget", "Show the limit, and the spent, reserved and remaining cost.").add_argument("dataset")
-    _add_limit(add("audit-log", "Show the audit log (admin, auditor)."))
+    _add_accounts(add)
+    _add_audit_log(add("audit-log", "Show the audit log, newest entries first (admin, auditor)."))
     parser.names = list(commands.choices)
     return parser
 
@@ -153,6 +155,36 @@ def _add_releases(add: Add) -> None:
     _add_pins(audit)
 
 
+def _add_accounts(add: Add) -> None:
+    add("budget", "Show the limit, and the spent, reserved and remaining cost.").add_argument("dataset")
+    asked = add("what-if", "Show the consequence of a job, a limit or an allocation; changes nothing.")
+    asked.add_argument("dataset")
+    change = asked.add_mutually_exclusive_group(required=True)
+    change.add_argument("--job", type=_number, metavar="EPSILON", help="a job that costs this alone")
+    change.add_argument("--limit", type=_number, metavar="EPSILON", help="another limit of the account")
+    change.add_argument(
+        "--allocation", type=_allocation, metavar="KEY=EPSILON", help="the most that one key's jobs may cost together"
+    )
+    change.add_argument("--end-allocation", metavar="KEY", help="no allocation for this key any more")
+    asked.add_argument("--delta", type=_number, help="with a higher --limit: the delta that it adds")
+    ledger = add("verify-ledger", "Verify the hashes and signatures of a dataset's ledger on this machine.")
+    ledger.add_argument("dataset")
+    _add_pins(ledger)
+    ledger.add_argument(
+        "--entry", action="append", default=[], metavar="HASH", help="an entry, noted earlier, that must be in it"
+    )
+
+
+def _add_audit_log(log: argparse.ArgumentParser) -> None:
+    log.add_argument("--actor", metavar="KEY", help="calls of this key")
+    log.add_argument("--action", metavar="TEXT", help="method and path, such as 'POST /v1/jobs'")
+    log.add_argument("--target", metavar="ID", help="calls about this dataset, job or key")
+    log.add_argument("--outcome", choices=("succeeded", "refused", "failed"))
+    log.add_argument("--since", type=_moment, metavar="TIME", help="the first time, such as 2029-01-31 (in UTC)")
+    log.add_argument("--until", type=_moment, metavar="TIME", help="the time after the last one")
+    _add_limit(log)
+
+
 def _add_limit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=_count, default=50, help="most entries to show (50)")
 
@@ -188,6 +220,24 @@ def _number(text: str) -> float:
     if not math.isfinite(number):
         raise argparse.ArgumentTypeError(f"write a finite number, such as 0.5, not {text!r}")
     return number
+
+
+def _moment(text: str) -> datetime:
+    """A time; without a zone in UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"write a time such as 2029-01-31 or 2029-01-31T12:00Z, not {text!r}"
+        ) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _allocation(text: str) -> tuple[str, float]:
+    key, _, epsilon = text.partition("=")
+    if not key or not epsilon:
+        raise argparse.ArgumentTypeError(f"write the id of a key and a number, as in key_01jd=0.5, not {text!r}")
+    return key, _number(epsilon)
 
 
 def _share(text: str) -> float:

@@ -4,7 +4,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from corevault.errors import ApiError, BudgetExceeded, CorevaultError, Unauthenticated
+from corevault.errors import ApiError, BudgetExceeded, CorevaultError, NotFound, Unauthenticated
 
 _NO_KEY: Final = (
     "The server needs a valid API key. None was sent, or it is wrong, expired or revoked. Run corevault login URL, or "
@@ -36,8 +36,19 @@ _OPTIONS: Final[tuple[tuple[str, str], ...]] = (
     ("/privacy", "epsilon"),
     ("/size", "size"),
     ("/method", "method"),
+    ("/key_id", "allocation"),
+    ("/epsilon", "job"),
+    ("/epsilon", "limit"),
+    ("/delta", "delta"),
+    ("/allocations", "allocation"),
 )
 """Members of a request, and the options that set them."""
+_LISTS: Final = {
+    "release": "corevault releases lists their ids, which start with rel_.",
+    "job": "corevault run --no-wait and the dashboard show their ids, which start with job_.",
+    "dataset": "corevault datasets lists their names and ids.",
+}
+"""The kinds of objects that commands name, and where their ids are listed."""
 
 
 def word_error(error: CorevaultError, options: Namespace | None = None) -> str:
@@ -48,12 +59,22 @@ def word_error(error: CorevaultError, options: Namespace | None = None) -> str:
         return f"{error.detail}\n{_list_figures(error)}"
     if isinstance(error, ApiError) and error.errors:
         return "\n".join(dict.fromkeys(_word_faults(error, options)))
+    is_by_server = isinstance(error, ApiError) and bool(error.title)  # the client's errors name the object already
+    if isinstance(error, NotFound) and is_by_server and (absent := _name_absent(options)):
+        return absent
     text = str(error)
     if isinstance(error, ApiError):
         text = text.replace(f" [{error.code}]", "")
     for old, new in _PHRASES:
         text = text.replace(old, new)
     return text
+
+
+def _name_absent(options: Namespace | None) -> str:
+    """The sentence about an object that the server does not find; empty without a name."""
+    given: Mapping[str, Any] = {} if options is None else vars(options)
+    kind = next((name for name in _LISTS if isinstance(given.get(name), str)), None)
+    return "" if kind is None else f"There is no {kind} {given[kind]} that this key may see; {_LISTS[kind]}"
 
 
 def _word_faults(error: ApiError, options: Namespace | None) -> Iterator[str]:
@@ -68,15 +89,18 @@ def _name_place(pointer: str, options: Namespace | None) -> str:
     given: Mapping[str, Any] = {} if options is None else vars(options)
     if pointer.startswith("/model") and given.get("model") is not None:
         return f"{given['model']}, {pointer.removeprefix('/model') or '/'}"
-    member, name = next(((start, name) for start, name in _OPTIONS if pointer.startswith(start)), (None, ""))
-    if member is None or name not in given:
+    names = [name for start, name in _OPTIONS if pointer.startswith(start) and name in given]
+    if not names:
         return pointer
+    name = next((each for each in names if given[each] is not None), names[0])
     value, last = given[name], pointer.rpartition("/")[2]
     if isinstance(value, list) and last.isdecimal():
         value = value[int(last)] if int(last) < len(value) else None
     if name in {"features", "target"} and given.get("formula") is not None:
         name = "formula"  # it set the option
-    shown = "" if value is None or isinstance(value, list) else f" {value:g}" if _is_float(value) else f" {value}"
+    shown = (
+        "" if value is None or isinstance(value, list | tuple) else f" {value:g}" if _is_float(value) else f" {value}"
+    )
     return f"--{name.replace('_', '-')}{shown}"
 
 

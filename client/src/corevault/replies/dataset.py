@@ -129,12 +129,30 @@ class JobCounts(Reply):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class Allocation(Reply):
+    """The part of a dataset's limit that one API key may spend.
+
+    >>> str(Allocation(key_id="key_1", limit=Cost(epsilon=0.5, delta=1e-6), spent=Cost(epsilon=0, delta=1e-6)))
+    'ε=0.5, δ=1e-06'
+    """
+
+    key_id: str
+    limit: Cost
+    spent: Cost | None = None
+    reserved: Cost | None = None
+
+    def __str__(self) -> str:
+        return str(self.limit)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Budget(Reply):
     """The balance of a dataset's account.
 
     ``spent + reserved`` is the composed total. ``remaining`` is the cost of the largest single full-batch job that is
     still admitted. Costs compose sublinearly, so ``spent``, ``reserved`` and ``remaining`` do not sum to ``limit``.
-    ``used_share`` is the used part of the filter's main bound, in [0, 1].
+    ``used_share`` is the used part of the filter's main bound, in [0, 1]. ``allocations`` is None if the key may see
+    none.
 
     >>> budget = client.datasets.budget("clinic")
     >>> budget.spent.epsilon < budget.limit.epsilon
@@ -156,6 +174,7 @@ class Budget(Reply):
     used_share: float
     jobs: JobCounts
     version: int
+    allocations: tuple[Allocation, ...] | None = None
 
     def plot(self, *, ax: Any = None) -> Any:
         """A bar of the spent and reserved ε, and the limit; returns the axes (needs the ``plot`` extra).

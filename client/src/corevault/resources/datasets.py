@@ -1,22 +1,23 @@
-"""``client.datasets``: declare, check, upload and delete datasets; read budgets and ledgers."""
+"""``client.datasets``: declare, check, upload and delete datasets; with the calls of their accounts."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from corevault import _resumable, _upload
-from corevault._arguments import as_json, describe, require_mapping, require_number, require_text
+from corevault._arguments import as_json, describe, require_mapping, require_number
 from corevault._check import check_table
 from corevault._content import check_start
-from corevault._http import Http, quote_segment
+from corevault._http import quote_segment
 from corevault._ids import read_id, read_ids
 from corevault._io import blocking
 from corevault._names import find_dataset_id
 from corevault._progress import Report, show_bytes
 from corevault.errors import ContentRejected, InvalidArgument, TooManyNullRows, WaitTimeout, WrongType
 from corevault.pages import Page, fetch_page
-from corevault.replies.dataset import Budget, Content, Dataset, LedgerEntry, OpenUpload
+from corevault.replies.dataset import Content, Dataset, OpenUpload
 from corevault.replies.key import ApiKey
+from corevault.resources.accounts import Accounts, AsyncAccounts, make_limit
 from corevault.schema import Schema
 
 _ROW = {"kind": "row"}
@@ -26,15 +27,12 @@ _STILL_READING = (
 )
 
 
-class AsyncDatasets:
+class AsyncDatasets(AsyncAccounts):
     """The methods of ``Datasets`` for an ``AsyncClient``. Each is awaited.
 
     >>> asyncio.run(async_client.datasets.get("clinic")).status
     'ready'
     """
-
-    def __init__(self, http: Http) -> None:
-        self._http = http
 
     async def create(
         self,
@@ -82,7 +80,7 @@ class AsyncDatasets:
         if series is not None:
             body["series"] = series
         if epsilon is not None:
-            body["budget"] = _budget(epsilon, delta)
+            body["budget"] = make_limit(epsilon, delta)
         return Dataset.from_json(await self._http.post("/v1/datasets", body, idempotency_key=idempotency_key))
 
     async def list(self, *, limit: int | None = None) -> Page[Dataset]:
@@ -108,14 +106,21 @@ class AsyncDatasets:
         description: str | None = None,
         shared_with: Sequence[str | ApiKey] | None = None,
         releases_public: bool | None = None,
+        allocations: Mapping[str | ApiKey, float] | None = None,
     ) -> Dataset:
-        """Changes the given members of a dataset (owner). ``shared_with`` replaces the list of key ids.
+        """Changes the given members of a dataset (owner).
+
+        ``shared_with`` replaces the list of key ids. ``allocations`` replaces the part of the limit that each key may
+        spend: an ε by the id of the key.
 
         >>> client.datasets.update("clinic", description="Visits of one year.").raw["description"]
         'Visits of one year.'
         """
         changes: dict[str, Any] = {"description": description, "releases_public": releases_public}
         changes["shared_with"] = None if shared_with is None else read_ids(shared_with, ApiKey)
+        if allocations is not None:
+            parts = require_mapping(allocations, "allocations").items()
+            changes["allocations"] = [{"key_id": read_id(key, ApiKey), "epsilon": part} for key, part in parts]
         body = as_json({name: value for name, value in changes.items() if value is not None})
         return Dataset.from_json(
             await self._http.send_once("PATCH", f"/v1/datasets/{await self._quote_id(dataset_id)}", body)
@@ -270,58 +275,8 @@ class AsyncDatasets:
                 raise WaitTimeout(_NOTHING_UPLOADED if newest is None else _STILL_READING)
             await self._http.io.sleep(poll_seconds)
 
-    async def budget(self, dataset_id: str | Dataset) -> Budget:
-        """The limit of the account, and the spent, reserved and remaining cost.
 
-        >>> client.datasets.budget("clinic").limit
-        Cost(epsilon=10, delta=1e-06)
-        """
-        return Budget.from_json(await self._http.get(f"/v1/datasets/{await self._quote_id(dataset_id)}/budget"))
-
-    async def set_budget(self, dataset_id: str | Dataset, *, epsilon: float, delta: float | None = None) -> Budget:
-        """Sets the total limit (owner).
-
-        A lower limit applies at once, but not below the spent cost. A higher one opens a tranche with ``delta``.
-
-        >>> third = client.datasets.create("third", schema, slots=500, epsilon=2.0)
-        >>> client.datasets.set_budget(third, epsilon=1.0).limit.epsilon
-        1.0
-        """
-        dataset_id, body = await find_dataset_id(self._http, dataset_id), _budget(epsilon, delta)
-        await self._http.send_once("PUT", f"/v1/datasets/{await self._quote_id(dataset_id)}/budget", body)
-        return await self.budget(dataset_id)
-
-    async def unfreeze(self, dataset_id: str | Dataset, *, reason: str) -> Budget:
-        """Ends the freeze of a dataset's account (admin).
-
-        The ledger and the audit log keep ``reason``, which has at most 500 characters. Raises ``StateConflict`` where
-        tampering caused the freeze, and where the account is not frozen.
-
-        >>> admin.datasets.unfreeze(dataset, reason="A fault of the service, since repaired.")
-        Traceback (most recent call last):
-            ...
-        corevault.errors.StateConflict: ...
-        """
-        require_text(reason, "reason")
-        return Budget.from_json(
-            await self._http.post(f"/v1/datasets/{await self._quote_id(dataset_id)}/unfreeze", {"reason": reason})
-        )
-
-    async def _quote_id(self, dataset_id: str | Dataset) -> str:
-        return quote_segment(await find_dataset_id(self._http, dataset_id))
-
-    async def ledger(self, dataset_id: str | Dataset, *, limit: int | None = None) -> Page[LedgerEntry]:
-        """The account's entries, newest first (owner, auditor).
-
-        >>> [entry.kind for entry in client.datasets.ledger("clinic")][-1]
-        'account_opened'
-        """
-        return await fetch_page(
-            self._http, f"/v1/datasets/{await self._quote_id(dataset_id)}/ledger", LedgerEntry, {"limit": limit}
-        )
-
-
-class Datasets:
+class Datasets(Accounts):
     """Datasets, their contents, budgets and ledgers. Methods accept a ``Dataset``, its id or its name.
 
     A name costs one request. It must be the name of one dataset that is not deleted.
@@ -329,9 +284,6 @@ class Datasets:
     >>> client.datasets.get("clinic").id == client.datasets.get(dataset).id
     True
     """
-
-    def __init__(self, calls: AsyncDatasets) -> None:
-        self._calls = calls
 
     create = blocking(AsyncDatasets.create)
     list = blocking(AsyncDatasets.list)
@@ -343,10 +295,6 @@ class Datasets:
     discard_upload = blocking(AsyncDatasets.discard_upload)
     resume = blocking(AsyncDatasets.resume)
     wait_until_ready = blocking(AsyncDatasets.wait_until_ready)
-    budget = blocking(AsyncDatasets.budget)
-    set_budget = blocking(AsyncDatasets.set_budget)
-    unfreeze = blocking(AsyncDatasets.unfreeze)
-    ledger = blocking(AsyncDatasets.ledger)
 
 
 def _rejection(dataset: Dataset) -> ContentRejected:
@@ -354,10 +302,6 @@ def _rejection(dataset: Dataset) -> ContentRejected:
         return ContentRejected(dataset.rejection.code, dataset.rejection.columns)
     content = dataset.content or Content()  # servers of earlier versions state the code only
     return ContentRejected(content.rejection or "unknown")
-
-
-def _budget(epsilon: float, delta: float | None) -> dict[str, float]:
-    return {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
 
 
 def _count(chunks: Iterator[bytes], report: Report) -> Iterator[bytes]:

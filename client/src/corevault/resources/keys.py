@@ -2,11 +2,10 @@
 
 from datetime import datetime
 
-from corevault._arguments import describe
+from corevault._arguments import write_time
 from corevault._http import Http, quote_segment
 from corevault._ids import read_id
 from corevault._io import blocking
-from corevault.errors import WrongType
 from corevault.pages import Page, fetch_page
 from corevault.replies.key import ApiKey
 
@@ -32,10 +31,8 @@ class AsyncKeys:
         True
         """
         body = {"name": name, "role": role}
-        if not isinstance(expires_at, datetime | None):
-            raise WrongType(f"expires_at must be a datetime with a time zone; {describe(expires_at)}.")
-        if expires_at is not None:
-            body["expires_at"] = expires_at.isoformat()
+        if (end := write_time(expires_at, "expires_at")) is not None:
+            body["expires_at"] = end
         return ApiKey.from_json(await self._http.send_once("POST", "/v1/api-keys", body))
 
     async def list(self, *, limit: int | None = None) -> Page[ApiKey]:
