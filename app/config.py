@@ -133,7 +133,10 @@ class Settings(BaseSettings):
     Never back it up together with the database or the vault.
     """
     vault_url: StorageUrl = _area("vault")
-    """Area of the encrypted tables, and of sealed partial sums of split queries. Only workers use it."""
+    """Area of encrypted tables, of registers of series, and of sealed partial sums of split queries.
+
+    Only workers use it.
+    """
     key_backup_days: Annotated[int, Field(ge=0)] = 0
     """Days for which the operator keeps backups of the wrapped keys. Deletion receipts state them."""
     keep_superseded_days: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
@@ -145,22 +148,25 @@ class Settings(BaseSettings):
     workers write it.
     """
     keys_dir: Folder = _below("keys")
-    """Folder of the key files. The worker needs all of them. The API does not need the worker's secrets."""
+    """Folder of the key files. Workers need all of them except ``identity.key``, which only the API needs.
+
+    The API does not need the secrets of workers.
+    """
 
     max_upload_bytes: Count = 16 * 2**30
     """Largest content as it is uploaded, in bytes."""
     max_rows: Count = 200_000_000
-    """Most rows of a content, and most slots of a dataset."""
+    """Largest number of rows of a content, and of slots of a dataset."""
     max_decoded_bytes: Count = 64 * 2**30
     """Largest content after decompression and decoding, in bytes."""
     max_datasets: Count = 1_000
-    """Most datasets of one owner; deleted ones do not count."""
+    """Largest number of datasets of one owner; deleted ones do not count."""
     max_active_jobs: Count = 500
-    """Most waiting and running jobs of one caller."""
+    """Largest number of waiting and running jobs of one caller."""
     max_open_uploads: Count = 16
-    """Most open resumable uploads of one owner."""
+    """Largest number of open resumable uploads of one owner."""
     max_keys: Count = 10_000
-    """Most API keys that are not revoked."""
+    """Largest number of API keys that are not revoked."""
     ingest_memory_bytes: Count = 2 * 2**30
     """Address space of the process that parses an upload, in bytes."""
     max_epsilon: Annotated[float, Field(gt=0, le=GREATEST_EPSILON, allow_inf_nan=False)] = 20.0

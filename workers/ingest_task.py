@@ -34,9 +34,9 @@ class Ingestion:
     stopping: Callable[[], bool] = lambda: False
 
     def run(self, content_id: str) -> None:
-        """Ingest the content if it can be claimed; returns on success, rejection and failure.
+        """Ingest the content if it can be claimed. A rejection or a failed attempt raises nothing.
 
-        Then ingest the contents of its series that waited for it.
+        Then ingest the contents of its series that waited for it, one after the other.
         """
         waiting: str | None = content_id
         while waiting is not None and self._ingest_one(waiting):
@@ -44,7 +44,7 @@ class Ingestion:
                 waiting = find_next(session, waiting)
 
     def _ingest_one(self, content_id: str) -> bool:
-        """Ingest one content; return whether it could be claimed."""
+        """Ingest one content; return False if it cannot be claimed, or if the worker is being stopped."""
         with self.database.write() as tx:
             claim = ingestion.claim(tx, content_id, self.pace.lease_seconds)
         if claim is None:
@@ -95,7 +95,7 @@ class Ingestion:
     def _conclude(self, claim: ingestion.Claim, outcome: Outcome) -> None:
         """Record the outcome in the database.
 
-        A failure that the file may not have caused is retried. It counts as an attempt unless the store caused it.
+        A failed attempt is retried. It counts as an attempt unless the store caused the failure.
         """
         match outcome:
             case Ingested():
@@ -108,9 +108,9 @@ class Ingestion:
                     ingestion.postpone(tx, claim) if transient else ingestion.release(tx, claim, counted=True)
 
     def _mark_ready(self, claim: ingestion.Claim, ingested: Ingested) -> None:
-        """Make the content ready, or end or postpone it and delete its new objects.
+        """Make the content ready, or reject or postpone it and delete its new objects.
 
-        Objects that the database may name are kept: an error can arrive after the commit.
+        An error can arrive after the commit. So objects that the database may name are kept.
         """
         table = ingestion.StoredTable(
             ingested.table_object, ingested.wrapped_key, ingested.fingerprint, ingested.register_object
@@ -118,7 +118,7 @@ class Ingestion:
         try:
             with self.database.write() as tx:
                 used = ingestion.mark_ready(tx, self.ledger, claim, table) is ingestion.Outcome.READY
-        except (StateConflict, Internal):  # somebody altered the series; a retry would find the same
+        except (StateConflict, Internal):  # the series or the ledger was altered; a retry would fail too
             with self.database.write() as tx:
                 used = not ingestion.reject(tx, claim, ingestion.Rejection.SERIES_MISMATCH)
         except DependencyUnavailable:

@@ -6,9 +6,9 @@ from workers.enclave import OpeningKey, StoredTable, make_layout, open_table
 
 
 class EnclaveTables:
-    """Opens the table of an assignment with the columns that its plan reads only.
+    """Opens the table of an assignment, with only the columns that its plan reads.
 
-    A :data:`workers.assignments.OpenTable`.
+    It is a :data:`workers.assignments.OpenTable`.
     """
 
     def __init__(self, store: ObjectStore, opening_key: OpeningKey) -> None:
@@ -19,8 +19,8 @@ class EnclaveTables:
         """Open the table.
 
         Raises:
-            VaultError: a key or the table does not open.
-            DependencyUnavailable: the store is away.
+            VaultError: a key or the table cannot be decrypted.
+            DependencyUnavailable: the store cannot be reached.
         """
         run = assignment.run
         return open_table(

@@ -40,7 +40,7 @@ def read_audit_log(
     criteria: Annotated[AuditFilter, Depends(_read_filters)],
     paging: Paging,
 ) -> Page[AuditView]:
-    """List every change and every refusal, newest first."""
+    """List changes and refusals, newest first. Equal refusals may be one entry with a count."""
     recorder = request.app.state.audit_recorder
     assert isinstance(recorder, AuditRecorder)
     recorder.flush()  # the page includes the calls that this process has counted

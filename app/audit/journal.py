@@ -1,4 +1,4 @@
-"""Writing the audit log: an entry is committed in the transaction of the change that it records."""
+"""Writes the audit log: an entry is committed in the transaction of the change that it records."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -21,9 +21,9 @@ class Outcome(StrEnum):
 def record(tx: WriteSession, target: str | None = None, *, reason: str | None = None) -> None:
     """Record in ``tx`` that the current request succeeds.
 
-    ``target``: the object's id; by default the target that the request's context names.
+    ``target`` is the object's id; by default the target that the request's context names.
 
-    Outside of a request this does nothing: workers change rows on behalf of calls that were recorded.
+    Outside of a request this does nothing, because workers act for requests that are recorded already.
     """
     request = get_current()
     if request is None:

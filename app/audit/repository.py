@@ -40,7 +40,7 @@ class AuditFilter:
 
 
 def list_page(session: ReadSession, criteria: AuditFilter, *, before: str | None, limit: int) -> Sequence[AuditEntry]:
-    """Entries below ``before``, newest first."""
+    """List the entries that match, newest first; with ``before``, only those with a lower id."""
     query = criteria.restrict(select(AuditEntry)).order_by(AuditEntry.id.desc()).limit(limit)
     if before is not None:
         query = query.where(AuditEntry.id < before)
@@ -50,7 +50,10 @@ def list_page(session: ReadSession, criteria: AuditFilter, *, before: str | None
 def count_calls(
     session: ReadSession, criteria: AuditFilter, code: str, *, limit: int
 ) -> Sequence[tuple[datetime, int]]:
-    """Times and numbers of calls of matching entries with ``code``. The newest ``limit``, oldest first."""
+    """List the times and numbers of calls of matching entries with ``code``.
+
+    The result has the newest ``limit`` entries, oldest first.
+    """
     query = criteria.restrict(select(AuditEntry.at, AuditEntry.count)).where(AuditEntry.code == code)
     rows = session.execute(query.order_by(AuditEntry.id.desc()).limit(limit)).all()
     return [(at, count) for at, count in reversed(rows)]

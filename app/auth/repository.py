@@ -1,7 +1,7 @@
-"""Queries of API keys.
+"""Queries of API keys, and of callers who sign in elsewhere.
 
-Only :func:`find_candidates`, :func:`find_by_identity`, :func:`read_names` and :func:`filter_existing` include revoked
-keys.
+Four functions also read revoked keys: :func:`find_candidates`, :func:`find_by_identity`, :func:`read_names` and
+:func:`filter_existing`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -53,7 +53,10 @@ def list_newest(session: ReadSession, limit: int, after: str | None) -> Sequence
 
 
 def lock_admins(tx: WriteSession, at: datetime) -> Sequence[ApiKey]:
-    """Lock all working admin keys. Two of them cannot revoke each other at once."""
+    """Lock all working admin keys.
+
+    So two of them cannot revoke each other at once.
+    """
     lasting = or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > at)
     own = and_(ApiKey.source == "key", ApiKey.role == "admin", ApiKey.revoked_at.is_(None), lasting)
     query = select(ApiKey).where(own)
@@ -74,7 +77,7 @@ def lock_row(tx: WriteSession, key_id: str) -> None:
 
 
 def count(session: ReadSession) -> int:
-    """Count the API keys that were not revoked."""
+    """Count the API keys that were not revoked, without callers who sign in elsewhere."""
     return session.scalars(select(func.count()).where(ApiKey.source == "key", ApiKey.revoked_at.is_(None))).one()
 
 

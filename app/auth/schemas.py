@@ -106,7 +106,7 @@ class CreatedKey(ResponseBody):
 
 
 class Me(ResponseBody):
-    """The API key that made this call."""
+    """The caller: an API key, or a person who signs in with OpenID Connect."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"id": _ID, "role": "analyst", "name": "ward 7"}]})
 

@@ -19,7 +19,7 @@ from app.errors import InvalidRequest, NotFound, StateConflict, Unauthenticated
 
 USE_NOTED_EVERY: Final = timedelta(minutes=1)
 _DECOY: Final = ApiKey(id="", source="key", role="", prefix="", secret_hash="0" * 64, seal="0" * 64)
-"""A key that matches no secret. Without a candidate it is compared instead, so that the work is the same."""
+"""A key that matches no secret. A secret without a candidate is compared with it, so that the work is the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Keys:
         """Find the key that the secret belongs to.
 
         Raises:
-            Unauthenticated: the key is unknown, expired or revoked, or its row has no valid seal. Answer and work are
-                the same in all these cases.
+            Unauthenticated: the key is malformed, unknown, expired or revoked, or its row has no valid seal. The answer
+                is always the same. So is the work, except for a malformed key.
         """
         secret = parse(text)
         if secret is None:
@@ -118,7 +118,7 @@ class Keys:
 
 
 def note_use(key: ApiKey, at: datetime) -> Write | None:
-    """Return the write that notes the use of ``key`` at ``at``; None if one was noted lately."""
+    """Return the write that notes the use of ``key`` at ``at``; None if one was noted in the last minute."""
     if key.last_used_at is not None and at - key.last_used_at < USE_NOTED_EVERY:
         return None
     return lambda tx: repository.note_use(tx, key.id, at)
@@ -151,7 +151,7 @@ def _check_valid(key: ApiKey | None, expires_at: datetime | None) -> None:
 
 
 def check_room(tx: WriteSession, caller_id: str, most: int) -> None:
-    """Check that one more key is allowed.
+    """Check that the server may have one more API key.
 
     Raises:
         StateConflict: there are ``most`` keys already.

@@ -1,6 +1,6 @@
-"""``corevaultd verify``: checks all chains, balances, certificates and stored representations.
+"""``corevaultd verify``: checks chains, balances, certificates, representations, keys and the high-water mark.
 
-It recomputes them from the stored data and changes nothing.
+It recomputes hashes, balances and signatures from the stored data, and changes nothing.
 """
 
 import json
@@ -40,7 +40,7 @@ class Finding:
 
 
 def verify(settings: Settings, *, storage: bool, mark: bool) -> Iterator[Finding]:
-    """Yield the failed checks one by one.
+    """Yield the failed checks.
 
     If ``storage`` is False, stored representations are not checked. If ``mark`` is False, the high-water mark is not.
     """
@@ -97,8 +97,8 @@ def name_database(database_url: str) -> str:
 def report(settings: Settings, *, storage: bool, mark: bool, as_json: bool) -> None:
     """Print the findings, and exit with status 1 if there are any.
 
-    Each finding is one line, or all are one JSON object. The folder and the database are printed to standard error, so
-    that an operator notices if they are the wrong ones.
+    Each finding is one line. With ``as_json``, all findings are one JSON object. The folder and the database are
+    printed to standard error, so that an operator notices if they are the wrong ones.
     """
     typer.echo(f"checking {settings.data_dir.resolve()} and {name_database(settings.database_url)}", err=True)
     findings = list(verify(settings, storage=storage, mark=mark))

@@ -105,7 +105,7 @@ def render(
         caller: whose navigation the page shows; None: of a visitor who is not signed in.
         status: HTTP status of the answer.
         twins: the calls of the API with the same data. A path alone is a GET.
-        script: name of the page's script, if it has one. The page works without it.
+        script: name of the page's script, if it has one. Without scripts, the page shows another way.
         values: the values of the template.
     """
     html = _TEMPLATES.get_template(f"{template}.html").render(

@@ -17,9 +17,9 @@ from app.services import Services, Shared
 
 SECURE_COOKIE: Final = "__Host-corevault-session"
 PLAIN_COOKIE: Final = "corevault-session"
-"""Name of the cookie over http. Browsers accept the prefix over https only."""
+"""Name of the cookie over http. Browsers accept the prefix ``__Host-`` over https only."""
 REFRESH_HEADER: Final = "corevault-refresh"
-"""Header of requests that a page sends by itself. They are no use of a session, so an open page does not prolong it."""
+"""Header of requests that a page sends by itself. They do not prolong the session."""
 
 
 def uses_https(request: Request, services: Services) -> bool:
@@ -57,7 +57,7 @@ def find_visitor(request: Request, services: Shared) -> Caller | None:
     """Identify the visitor; None without a valid session.
 
     Raises:
-        RateLimited: too many requests of the key, with the API's requests.
+        RateLimited: too many requests of the key. Requests of pages and of the API are counted together.
     """
     found = find_session(request, services)
     if found is None:

@@ -39,8 +39,8 @@ LONGEST_PAUSE = timedelta(hours=6)
 class Rejection(StrEnum):
     """The reason why a whole file was rejected.
 
-    A fault in a single row rejects no file. It has no code, and such rows are not counted. ``SERIES_MISMATCH`` is no
-    fault of the file: the earlier uploads of its series do not verify.
+    A fault in a single row does not reject the file. Such faults have no code and are not counted. ``SERIES_MISMATCH``
+    is no fault of the file: the earlier uploads of its series do not verify.
     """
 
     MALFORMED = "malformed"
@@ -56,7 +56,7 @@ class Rejection(StrEnum):
 
 
 class Outcome(StrEnum):
-    """The result of :func:`mark_ready`; unless it is ``READY``, the caller deletes the new table."""
+    """The result of :func:`mark_ready`. If it is not ``READY``, the caller deletes the new table."""
 
     READY = "ready"
     REJECTED = "rejected"
@@ -98,8 +98,8 @@ class StoredTable:
 def claim(tx: WriteSession, content_id: str, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
     """Claim the content for ``lease_seconds``.
 
-    Return None if the content cannot be claimed. It has ended, another worker has a lease, its pause has not ended, or
-    its dataset is deleted. Or an earlier content of its series has not ended.
+    Return None if the content cannot be claimed. Either it has ended, or its dataset is deleted. Or another worker has
+    a lease, its pause has not ended, or an earlier content of its series has not ended.
     """
     moment = now()
     free = or_(Content.lease_until.is_(None), _idle_since(moment))
@@ -224,7 +224,9 @@ def mark_ready(tx: WriteSession, ledger: Ledger, held: Claim, stored: StoredTabl
 def _register(
     tx: WriteSession, ledger: Ledger, locked: OwnerAccounts | None, membership: Membership | None, content: Content
 ) -> None:
-    """Add the content's register to the ledger, after a comparison of the earlier ones. Nothing without a series.
+    """Compare the worker's registers with the ledger, and add the content's own.
+
+    Without a series, do nothing.
 
     Raises:
         StateConflict: the worker used other registers.

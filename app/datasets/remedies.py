@@ -21,7 +21,10 @@ REMEDIES: Final[Mapping[str, str]] = {
         "A column's type in the file does not fit its declared type, for example a date, a list or a structure. Send "
         "numbers or text."
     ),
-    Rejection.TOO_LARGE: "The file is larger than this server accepts. Upload a smaller file, or ask the operator.",
+    Rejection.TOO_LARGE: (
+        "The file is larger than this server accepts, or takes too long to read. Upload a smaller file, or ask the "
+        "operator."
+    ),
     Rejection.TOO_MANY_UNITS: (
         "The file has more privacy units than the declared slots, and slots cannot be changed. Declare a new dataset "
         "with more slots for the same population, and upload the file there."

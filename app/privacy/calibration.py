@@ -20,7 +20,7 @@ _COARSE = (2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 14.0, 18.0, 23.0, 29.0, 36.0, 45.0, 56
 
 
 class Unreachable(ValueError):
-    """No noise multiplier between LEAST_NOISE and MOST_NOISE reaches the target; the most noise costs ``least``."""
+    """No noise multiplier up to MOST_NOISE meets the target. ``least`` is the cost at MOST_NOISE, in epsilon."""
 
     def __init__(self, reason: str, least: float = math.inf) -> None:
         super().__init__(reason)
@@ -31,8 +31,8 @@ def calibrate(plan: Plan, target: float, delta: float) -> float:
     """Find the least noise multiplier whose events cost at most ``target``.
 
     Each round solves for the noise that meets the target at one order, then moves to the order that is best at that
-    noise. One order alone can only overstate the cost, so every round ends on the safe side. The noise falls until no
-    order does better.
+    noise. One order alone can only overstate the cost, so the noise of every round meets the target. The search ends
+    when no order allows less noise.
 
     Args:
         plan: the events of the plan for a noise multiplier; more noise must not cost more.
@@ -40,7 +40,7 @@ def calibrate(plan: Plan, target: float, delta: float) -> float:
         delta: in (0, 1).
 
     Returns:
-        The noise multiplier, between :data:`LEAST_NOISE` and ``MOST_NOISE``, to a relative 1e-6.
+        The noise multiplier, between :data:`LEAST_NOISE` and ``MOST_NOISE``, with a relative error of 1e-6.
 
     Raises:
         Unreachable: if the target cannot be met, or is not a positive finite number.
@@ -65,7 +65,10 @@ class _Search:
     delta: float
 
     def descend(self, orders: Sequence[float], noise: float) -> float:
-        """Lower ``noise`` to the least at the best of ``orders``; it must meet the target."""
+        """Find the least noise at the best of ``orders``.
+
+        ``noise`` is the start, and meets the target.
+        """
         last = math.nan
         while (order := self.find_best_order(orders, noise)) != last:
             lower = self.find_least_noise(order, noise)
@@ -87,7 +90,7 @@ class _Search:
         return self.target - math.log1p(-1.0 / order) + mass / (order - 1.0)
 
     def find_least_noise(self, order: float, enough: float) -> float:
-        """Find the least noise that meets the target at ``order``; ``enough`` if that is not less."""
+        """Find the least noise that meets the target at ``order``, and at most ``enough``."""
         limit = self.compute_limit(order)
         if limit <= 0:
             return enough

@@ -48,7 +48,7 @@ def make_celery_settings(broker_url: str, data_dir: Path) -> dict[str, Any]:
 
 
 class CeleryQueue:
-    """Sends task names and ids. If the broker is away, the sweeper sends them again later."""
+    """Sends task names and ids. If the broker does not answer, the sweeper sends them again later."""
 
     def __init__(self, broker_url: str, data_dir: Path) -> None:
         self._celery = Celery("corevault", set_as_current=False, fixups=[])

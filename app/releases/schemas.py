@@ -75,8 +75,8 @@ class ReliabilityView(ResponseBody):
     )
 
     grade: Literal["calibrated", "centre-only", "not-usable"]
-    """`calibrated`: intervals of the posterior with the stated noise hold. `centre-only`: its centre may be used, but
-    not its intervals. `not-usable`: neither may be used."""
+    """`calibrated`: no check failed, and intervals of the posterior with the stated noise may be used. `centre-only`:
+    its centre may be used, but not its intervals. `not-usable`: neither may be used. A grade is not a guarantee."""
     reasons: list[ReasonView]
     """Reasons for the grade. A calibrated release may have remarks, and its stated noise covers their effect."""
 

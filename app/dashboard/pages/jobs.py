@@ -1,4 +1,4 @@
-"""Jobs: the list, one job, and the end of a job on request."""
+"""Pages of jobs: the list, one job, and its cancellation."""
 
 from typing import Annotated, Any, Final, get_args
 from urllib.parse import urlencode

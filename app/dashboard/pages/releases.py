@@ -40,7 +40,7 @@ MOST_WEIGHTS: Final = 5_000
 CACHED: Final = 128
 CALIBRATED, CENTRE_ONLY, NOT_USABLE = "calibrated", "centre-only", "not-usable"
 GRADES: Final = {
-    CALIBRATED: "Calibrated: intervals and predictions hold, with the stated noise.",
+    CALIBRATED: "Calibrated: no check failed. Intervals and predictions may be used, with the stated noise.",
     CENTRE_ONLY: "Centre only: predictions and rankings may be used, intervals may not.",
     NOT_USABLE: "Not usable: neither centre nor intervals may be used.",
 }

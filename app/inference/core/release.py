@@ -17,7 +17,7 @@ class Grade(StrEnum):
     """The use that a release allows, from best to worst."""
 
     CALIBRATED = "calibrated"
-    """Intervals of the posterior with the stated noise hold."""
+    """No check of the method failed. Intervals of the posterior with the stated noise may be used."""
     CENTRE_ONLY = "centre-only"
     """The centre may be used, as for predictions, but intervals may not."""
     NOT_USABLE = "not-usable"
@@ -46,7 +46,7 @@ class Reliability:
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether intervals of the posterior with the stated noise hold."""
+        """Whether no check failed, so that intervals with the stated noise may be used."""
         return self.grade is Grade.CALIBRATED
 
 
@@ -98,8 +98,8 @@ class Pseudocoreset:
 
     ``doubt`` ``(D, D)`` is the joint covariance of the error in the posterior's mean, in the design's coordinates. It
     covers noise, bounds on contributions and a search that ended early. It is zero if the mean has no error, and None
-    if the method cannot state it. Such a release is never calibrated. Intervals that hold come from the posterior's
-    covariance plus ``doubt``.
+    if the method cannot state it. Such a release is never calibrated. Intervals with the noise come from the
+    posterior's covariance plus ``doubt``.
 
     ``reliability`` is None only if a method makes no statement. If ``diagnostics`` have ``trusted``, it is true if and
     only if the grade is calibrated.

@@ -16,8 +16,8 @@ _LEAST_DEVIATION = 1e-150
 def state_doubt(covariance: Array64) -> Array64 | None:
     """Make a symmetric, positive semidefinite copy of ``covariance`` ``(D, D)``.
 
-    Negative eigenvalues, of correlations, become zero, so the doubt only grows. None if a value is not finite or a
-    variance is negative.
+    Negative eigenvalues of the correlation matrix become zero, so variances do not fall. None if a value is not finite
+    or a variance is negative.
     """
     with np.errstate(all="ignore"):
         symmetric = np.asarray(0.5 * (covariance + covariance.T))
@@ -33,14 +33,14 @@ def state_doubt(covariance: Array64) -> Array64 | None:
 
 
 def combine_errors(noise: Array64, drifts: Array64) -> Array64 | None:
-    """Add the squares of known shifts to the covariance of noise.
+    """Add the squares of estimated shifts to the covariance of noise.
 
     Args:
         noise: covariance ``(D, D)`` of the noise in the mean.
-        drifts: estimated shifts of the mean ``(k, D)``; each may be noise or a search that has not converged.
+        drifts: estimated shifts of the mean ``(k, D)``; the cause of each may be noise, or a search that ended early.
 
     Returns:
-        The doubt ``(D, D)``. Its variance of each parameter is at least the largest of the squared errors. None as for
+        The doubt ``(D, D)``. The variance of each parameter is at least its largest squared shift. None as for
         :func:`state_doubt`.
     """
     with np.errstate(all="ignore"):

@@ -1,6 +1,7 @@
 """Allocations: a cap for one analyst within a dataset's limit, charged together with the account.
 
-They are governance, not a guarantee. Releases are public, so the account's limit protects the people in the data.
+They divide a budget, and do not strengthen the guarantee. Analysts can share their releases, so only the account's
+limit protects the people in the data.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from app.ledger.entries.balance import LIMIT_CHANGED
 from app.ledger.entries.meter import Pot, filter_pot
 from app.privacy.filter import Filter
 
-IN_USE = "An allocation with charged jobs can be neither removed nor lowered below their use."
+IN_USE = "An allocation with charged jobs cannot be removed, or lowered below the cost of these jobs."
 
 
 def allocate(context: LedgerContext, tx: WriteSession, dataset_id: str, allocations: Mapping[str, float]) -> None:
@@ -24,7 +25,7 @@ def allocate(context: LedgerContext, tx: WriteSession, dataset_id: str, allocati
 
     Raises:
         InvalidRequest: at ``/allocations/{index}/epsilon``.
-        StateConflict: an allocation in use would be removed or fall below its use; or the account is frozen.
+        StateConflict: an allocation with charges would be removed, or would fall below them; or the account is frozen.
     """
     locked = locked_account.lock_active(context, tx, dataset_id)
     before = locked.balance.datasets[dataset_id].allocations
@@ -41,7 +42,12 @@ def allocate(context: LedgerContext, tx: WriteSession, dataset_id: str, allocati
 
 
 def _pot(before: Pot | None, epsilon: float, delta: float, max_epsilon: float, pointer: str) -> Pot:
-    """An empty pot; it keeps the orders of an allocation that is in use."""
+    """Make the pot of an allocation. If it is in use, it keeps its orders, and its charges must fit.
+
+    Raises:
+        InvalidRequest: at ``pointer``.
+        StateConflict: the charges exceed ``epsilon``.
+    """
     fresh = make_design_pot(epsilon, delta if before is None else before.delta, max_epsilon, pointer)
     if before is None or before.untouched:
         return fresh

@@ -33,7 +33,8 @@ OwnerAccounts = NewType("OwnerAccounts", tuple[str, ...])
 def lock_accounts(tx: WriteSession, dataset_id: str) -> OwnerAccounts:
     """Lock all accounts of the dataset's owner.
 
-    The order is that of their ids, so that transactions cannot deadlock. So call this before one of them is locked.
+    They are locked in the order of their ids, so that transactions cannot deadlock. Call this before one of them is
+    locked.
 
     Raises:
         NotFound: the dataset has no account.
@@ -54,7 +55,7 @@ def register_people(
     added: Registration,
     used: Mapping[str, int],
 ) -> None:
-    """Add a register to an account, if its worker used all other blocks'.
+    """Add a register, if its worker used the registers of all other blocks.
 
     All accounts of the owner are locked, so two contents cannot be registered at once.
 
@@ -100,7 +101,7 @@ def _verify(context: LedgerContext, tx: WriteSession, locked: OwnerAccounts) -> 
 
 
 def _list_others(accounts: tuple[LockedAccount, ...], dataset_id: str, series: str) -> Iterator[tuple[str, int]]:
-    """Yield name and slots of each register of the series outside of one dataset."""
+    """Yield name and slots of each register of the series that belongs to another dataset."""
     for account in accounts:
         for block, share in account.balance.datasets.items():
             if block != dataset_id:

@@ -20,14 +20,17 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """The amounts that an entry charges: one per order of the account, of its tranche and of the cap."""
+    """The amounts that an entry charges, one for each order of a filter.
+
+    The account, its tranche, the cap and the caller's allocation have separate filters.
+    """
 
     amounts: tuple[int, ...]
     tranche: int
     tranche_amounts: tuple[int, ...]
     cap_amounts: tuple[int, ...]
     distance: int = 0
-    """The charge of older versions for the rounding of noise, in units of 2**-120 of delta; now zero."""
+    """The part of delta that older versions charged for rounded noise, in units of 2**-120; now zero."""
     caller_id: str | None = None
     """The caller whose allocation is charged too; None if the caller has no allocation."""
     caller_amounts: tuple[int, ...] = ()
@@ -58,11 +61,11 @@ class Pinned:
 
 @lru_cache(maxsize=4096)
 def compute_amounts(charge: Charge, orders: tuple[float, ...]) -> tuple[int, ...]:
-    """The Renyi vector of ``charge`` at ``orders``.
+    """Compute the amounts of ``charge`` at ``orders``: its Renyi divergences as integers.
 
     Raises:
         MethodNotAllowedOnPrivateData: an event has no privacy guarantee.
-        Internal: an event has no price, or the job has no events.
+        Internal: an event has no price, or the job costs nothing.
     """
     if any(isinstance(event, NonPrivateEvent) for event in charge.events):
         raise MethodNotAllowedOnPrivateData
@@ -76,7 +79,7 @@ def compute_amounts(charge: Charge, orders: tuple[float, ...]) -> tuple[int, ...
 
 
 def check_priced(vector: Sequence[int]) -> None:
-    """Refuse a job that costs more than any order can express.
+    """Refuse a job whose cost is infinite at every order.
 
     Raises:
         InvalidRequest: at the member that sets the noise.

@@ -37,7 +37,7 @@ class Setup:
 
     @property
     def squares(self) -> bool:
-        """Whether the last parameter's score is a square of residuals."""
+        """Whether the score of the last parameter contains squared residuals."""
         return bool(getattr(self.model, "squares", False))
 
     @property
@@ -76,9 +76,9 @@ class Search:
 
     ``done`` is the number of answered queries. ``theta`` ``(D,)`` is the current parameter, after a last ``step``
     ``(D,)``. ``information`` ``(D, D)`` is the belief's information at ``theta``, with the prior's precision, and
-    ``filter`` its doubt. The moments query counted ``counted`` rows, with noise of the standard deviation
-    ``count_noise``. ``scores`` are the answers that ``mode`` is estimated from. For targets without a natural bound,
-    residuals are cut at ``cut`` deviations; ``residuals`` and ``excess`` are the answers about them.
+    ``filter`` its uncertainty. ``counted`` is the noised number of rows, from the sum of moments. ``count_noise`` is
+    the standard deviation of its noise. ``scores`` are the answers that ``mode`` is estimated from. For targets without
+    a natural bound, residuals are cut at ``cut`` deviations; ``residuals`` and ``excess`` are the answers about them.
     """
 
     setup: Setup

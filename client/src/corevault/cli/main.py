@@ -10,7 +10,7 @@ from corevault.cli.parsing import make_parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code. Errors become one sentence, never a traceback."""
+    """Run one command and return its exit code. An error becomes one sentence, never a traceback."""
     _make_printable()
     options = make_parser().parse_args(arguments)
     from corevault.cli import commands, failures  # noqa: PLC0415 - help needs no client
@@ -34,13 +34,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return failures.OK
-    except Exception as error:  # noqa: BLE001 - a fault of this program, which no user can read a traceback of
+    except Exception as error:  # noqa: BLE001 - a fault of this program; users cannot read tracebacks
         say(f"corevault: A fault of this program ({type(error).__name__}); please report it. [internal]")
         return failures.SERVER
 
 
 def _make_printable() -> None:
-    """Makes streams write any text: an encoding without Greek letters, as in some pipes, gets escapes."""
+    """Let the streams write any text: characters that their encoding does not have become escapes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

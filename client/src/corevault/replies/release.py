@@ -77,8 +77,9 @@ class Reason(Reply):
 class Reliability(Reply):
     """The use that a release allows.
 
-    ``grade`` is ``calibrated``: intervals with the stated noise hold; ``centre-only``: the centre may be used, but not
-    intervals; or ``not-usable``: neither may be used. A calibrated release may have remarks as ``reasons``.
+    ``grade`` is ``calibrated``: no check of the method failed, and intervals with the stated noise may be used;
+    ``centre-only``: the centre may be used, but not intervals; or ``not-usable``: neither may be used. It is not a
+    guarantee. A calibrated release may have remarks as ``reasons``.
 
     >>> client.releases.get(release).reliability.grade
     'calibrated'
@@ -89,7 +90,7 @@ class Reliability(Reply):
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether intervals of the posterior with the stated noise hold.
+        """Whether no check failed, so that intervals with the stated noise may be used.
 
         >>> client.releases.get(release).reliability.is_calibrated
         True
@@ -99,7 +100,7 @@ class Reliability(Reply):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Release(Reply):
-    """The public metadata of a release, without its points.
+    """The metadata of a release, without its points.
 
     ``cost`` is None for public data, and for points that ``merge`` made of several releases.
 

@@ -30,8 +30,8 @@ class RiskReport:
     """A report on traces.
 
     ``people`` is the number of people in it, ``skipped`` that of rows with a missing value. ``anonymity`` has a row for
-    each size of network, with and without directions. ``linkage`` is the attack. ``left_out`` people have too few
-    visits for an attack, or are beyond the largest number.
+    each size of network, with and without directions. ``linkage`` is the attack. ``left_out`` people are not in
+    the report: they have one visit only, or they exceed its largest number of people.
 
     >>> from corevault.risk import simulate
     >>> rows = simulate(people=20, places=9, visits=40, rng=np.random.default_rng(1))
@@ -114,8 +114,9 @@ def report(
 ) -> RiskReport:
     """Measure how well movements identify people.
 
-    Nothing is sent anywhere. The table has one row a visit. ``user``, ``place`` and ``time`` name its columns; see
-    :func:`read_traces`. People with one visit are left out, and those beyond the ``most_people`` with most visits.
+    Nothing is sent anywhere. The table has one row for each visit. ``user``, ``place`` and ``time`` name its columns;
+    see :func:`read_traces`. People with one visit are left out. Of the others, the ``most_people`` with most visits are
+    kept.
 
     Args:
         table: a DataFrame of pandas or polars, an Arrow table, or a mapping of names to columns.
@@ -123,7 +124,7 @@ def report(
         place: the column of places.
         time: the column of times.
         sizes: numbers of most visited places, from 1 to 20.
-        most_people: the number of people in the report at most.
+        most_people: the largest number of people in the report.
         kernel: of the attack; see :func:`compare_networks`.
 
     Raises:
