@@ -92,18 +92,24 @@ def test_a_changed_file_is_restored_and_never_taken_for_compiled(
 
 
 def test_mutants_of_a_catcher_that_fails_anyway_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All tests run together first, and alone only if one of them fails."""
+    """All tests run together first. One that fails runs again alone, and counts as failing also if it then succeeds."""
     calls: list[list[str]] = []
 
-    def run_tests(tree: Path, names: list[str]) -> tuple[int, str]:
+    def run_tests(tree: Path, names: list[str], *, stop: bool = True) -> tuple[int, str]:
         calls.append(names)
-        return int("tests/bad" in names), "fails"
+        return int(not stop and "tests/bad" in names), "F.\nFAILED tests/bad::one[a] - KeyError\n1 failed"
 
     monkeypatch.setattr(runner, "run_tests", run_tests)
     monkeypatch.setattr(runner, "run_catcher", lambda tree, name: run_tests(tree, [name]))
-    assert runner.find_failing(tmp_path, ["tests/good", "tests/bad", "tools/check"]) == {"tests/bad": "fails"}
-    assert calls == [["tests/good", "tests/bad"], ["tests/good"], ["tests/bad"], ["tools/check"]]
+    assert set(runner.find_failing(tmp_path, ["tests/good", "tests/bad", "tools/check"])) == {"tests/bad"}
+    assert calls == [["tests/good", "tests/bad"], ["tests/bad"], ["tools/check"]]
     assert list(runner.run([replace(ONE, catcher="tests/bad")], tmp_path)) == []
+
+
+def test_without_a_named_failure_every_test_runs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "run_tests", lambda *_, **__: (-9, ""))
+    monkeypatch.setattr(runner, "run_catcher", lambda _, name: (0, name))
+    assert set(runner.find_failing(tmp_path, ["tests/a", "tests/b"])) == {"tests/a", "tests/b"}
 
 
 def test_records_stay_if_mutant_file_and_catcher_are_the_same(tmp_path: Path) -> None:

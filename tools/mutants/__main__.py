@@ -4,8 +4,8 @@ For each mutant it prints the catcher and the verdict, and at the end the share 
 others. The exit status is 1 if a mutant survives or a catcher fails on the unchanged tree. It is also 1 if a catcher's
 message does not name the promise.
 
-``--only WORDS`` runs the mutants whose promise, name and file contain the words. ``--resume`` leaves out
-mutants with a record of having been caught. Each run writes its records into ``docs/benchmarks``. The records of other mutants stay,
+``--only WORDS`` runs the mutants whose promise, name and file contain the words. ``--resume`` leaves out mutants with a
+record of having been caught. Each run writes its records into ``docs/benchmarks``. The records of other mutants stay,
 if mutant, file and catcher are the same. Once all mutants have a record, the page is written, too.
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.environment import describe_environment, find_commit
-from tools.mutants.catchers import import_libraries, is_command, judge, run_catcher, run_tests
+from tools.mutants.catchers import import_libraries, is_command, judge, list_failed, run_catcher, run_tests
 from tools.mutants.mutant import Mutant
 from tools.mutants.page import render_page
 from tools.mutants.records import (
@@ -36,13 +36,16 @@ from tools.mutants.tree import change, copy_tree
 def find_failing(tree: Path, catchers: Sequence[str]) -> dict[str, str]:
     """Find the catchers that fail on the unchanged copy, with their output.
 
-    All tests run in one process. If one fails, each of them runs alone.
+    All tests run in one process. If one fails there, it runs again alone. A test that then succeeds counts as failing
+    too.
     """
     tests = [each for each in catchers if not is_command(each)]
-    all_pass = not tests or run_tests(tree, tests)[0] == 0
-    alone = [each for each in catchers if is_command(each) or not all_pass]
-    results = {each: run_catcher(tree, each) for each in alone}
-    return {catcher: output for catcher, (status, output) in results.items() if status != 0}
+    status, output = run_tests(tree, tests, stop=False) if tests else (0, "")
+    suspects = [each for each in tests if any(name.startswith(each) for name in list_failed(output))]
+    if status != 0 and not suspects:  # no test could run
+        suspects = tests
+    results = {each: run_catcher(tree, each) for each in catchers if is_command(each) or each in suspects}
+    return {name: output for name, (status, output) in results.items() if status != 0 or name in suspects}
 
 
 def run_mutant(tree: Path, mutant: Mutant) -> Record:

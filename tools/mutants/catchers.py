@@ -31,7 +31,7 @@ _LIBRARIES: Final = (
     *("opendp.prelude", "nacl.public", "structlog", "prometheus_client", "typer", "jinja2"),
 )
 _OPTIONS: Final = (
-    *("-q", "-x", "-p", "no:cacheprovider", "-p", "no:schemathesis", f"--timeout={_SECONDS}"),
+    *("-q", "-p", "no:cacheprovider", "-p", "no:schemathesis", f"--timeout={_SECONDS}"),
     "--assert=plain",  # otherwise every fork would rewrite the assertions of all tests
 )
 
@@ -52,8 +52,10 @@ def run_catcher(tree: Path, catcher: str) -> tuple[int, str]:
     return _run_command(tree, catcher) if is_command(catcher) else run_tests(tree, [catcher])
 
 
-def run_tests(tree: Path, names: Sequence[str]) -> tuple[int, str]:
+def run_tests(tree: Path, names: Sequence[str], *, stop: bool = True) -> tuple[int, str]:
     """Run tests in a fork; return the exit status and output of pytest, or minus the signal that ended it.
+
+    ``stop``: whether the first failure ends the run.
 
     Raises:
         RuntimeError: this process has modules of the project, which a fork would not import from the copy.
@@ -63,13 +65,13 @@ def run_tests(tree: Path, names: Sequence[str]) -> tuple[int, str]:
     with tempfile.TemporaryFile() as output:
         child = os.fork()
         if child == 0:
-            _become_pytest(tree, names, output.fileno())
+            _become_pytest(tree, ["-x", *names] if stop else names, output.fileno())
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         output.seek(0)
         return status, output.read().decode(errors="replace")
 
 
-def _become_pytest(tree: Path, names: Sequence[str], output: int) -> None:
+def _become_pytest(tree: Path, arguments: Sequence[str], output: int) -> None:
     """Run tests in this fork, and end it."""
     status = int(pytest.ExitCode.INTERNAL_ERROR)
     try:
@@ -79,11 +81,16 @@ def _become_pytest(tree: Path, names: Sequence[str], output: int) -> None:
         os.environ |= _make_environment(tree)
         sys.path[:0] = [str(tree), str(tree / "client" / "src")]
         sys.dont_write_bytecode = True
-        status = int(pytest.main([*_OPTIONS, *names]))
+        status = int(pytest.main([*_OPTIONS, *arguments]))
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
         os._exit(status)
+
+
+def list_failed(output: str) -> list[str]:
+    """List the tests that failed, from the output of pytest."""
+    return re.findall(r"^(?:FAILED|ERROR) (tests/.*)$", output, re.MULTILINE)
 
 
 def _run_command(tree: Path, catcher: str) -> tuple[int, str]:
