@@ -56,10 +56,15 @@ ACCESS: Final = (
         "tests/budgets/test_budget_endpoints.py::test_an_owner_with_a_shared_dataset_may_not_read_its_ledger",
     ),
     Mutant(
-        "every role may ask for quotes",
+        "every role may ask for quotes and run jobs",
         "W3",
-        "app/jobs/endpoints.py",
-        (("def quote(services: Shared, caller: Runner,", "def quote(services: Shared, caller: AnyCaller,"),),
+        "app/jobs/service.py",
+        (
+            (
+                'RUNNERS = frozenset({"owner", "analyst"})',
+                'RUNNERS = frozenset({"owner", "analyst", "auditor", "admin"})',
+            ),
+        ),
         _WALK + "[POST /v1/quotes body:dataset_id]",
     ),
     Mutant(

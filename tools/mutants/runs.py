@@ -53,14 +53,14 @@ CHARGES: Final = (
                 'return Job.status == "running", Job.fencing_token >= claim.fencing_token',
             ),
         ),
-        _RUNS + "test_attempt_that_lost_its_lease_publishes_nothing",
+        _RUNS + "test_attempt_without_its_lease_leaves_the_job_to_the_next_one",
     ),
     Mutant(
         "a job without a cost reads private rows",
         "W8",
         "workers/assignments.py",
         (('    if is_accounted(job) != (dataset.sensitivity == "private"):\n', "    if False:\n"),),
-        "tests/workers/test_altered_jobs.py::test_altered_job_reads_no_row",
+        "tests/workers/test_altered_jobs.py::test_job_of_a_public_table_reads_no_private_row",
     ),
     Mutant(
         "the certificate states the account before the settlement",

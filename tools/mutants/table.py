@@ -34,6 +34,7 @@ EQUIVALENT: Final = {
     "the child of an ingestion states the number of rows": "its parent takes the fingerprint and no other member",
     "the child of an ingestion writes a cell to its stderr": "child and parent both discard its output",
     "analysts may list entries of a dataset that is shared with them": "a second check refuses all who do not own it",
+    "the endpoint of quotes looks at no role": "the service looks at the caller's role again",
     "the unit's column is stored": "neither parser nor table has it, so a stored one needs changes of two modules",
     "a running job's cancellation gives its charge back": "the ledger refuses to void an opened reservation",
 }
