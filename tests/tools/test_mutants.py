@@ -8,6 +8,7 @@ import pytest
 
 from tools.mutants import __main__ as runner
 from tools.mutants import catchers
+from tools.mutants.gentle import SMALLEST
 from tools.mutants.mutant import Mutant
 from tools.mutants.page import render_page
 from tools.mutants.records import Record, compute_digest, keep_current, read_records, write_records
@@ -45,6 +46,7 @@ def test_mutants_are_chosen_by_promise_name_or_file() -> None:
 def test_names_are_unique() -> None:
     names = [*(mutant.name for mutant in MUTANTS), *EQUIVALENT]
     assert len(set(names)) == len(names)
+    assert set(SMALLEST) <= set(names)
 
 
 def test_a_text_that_occurs_twice_is_refused() -> None:
@@ -127,10 +129,10 @@ def test_the_page_has_each_verdict_and_every_survivor() -> None:
     caught = Record("W5", "one", "file.py", "tests/a.py::test_one", "caught", 1.25, "abc", "")
     lines = [caught, replace(caught, mutant="two", verdict="SURVIVED")]
     lines.append(replace(caught, mutant="three", catcher="corevaultd audit --section filter", promise="W12"))
-    text = render_page(lines, {"four": "it is impossible"}, {"commit": "abc"})
+    text = render_page(lines, ["three"], {"four": "it is impossible"}, {"commit": "abc"})
     assert "2 of 3 mutants are caught: 66.7 %. 1 further breaks" in text
     assert "| W5 | 2 | 1 | 1 |\n| W12 | 1 | 1 | 1 |" in text
     assert "## Survivors\n- W5, two: SURVIVED\n" in text
     assert "| W5 | one | `file.py` | `test_one` | caught | 1.2 |" in text
-    assert "| three | `corevaultd audit --section filter` | caught |\n\n## All mutants" in text
+    assert "| W12 | three | `corevaultd audit --section filter` | caught |\n\n## All mutants" in text
     assert "- four: it is impossible." in text

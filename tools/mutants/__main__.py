@@ -18,6 +18,7 @@ from pathlib import Path
 
 from benchmarks.environment import describe_environment, find_commit
 from tools.mutants.catchers import import_libraries, is_command, judge, list_failed, run_catcher, run_tests
+from tools.mutants.gentle import SMALLEST
 from tools.mutants.mutant import Mutant
 from tools.mutants.page import render_page
 from tools.mutants.records import (
@@ -97,7 +98,7 @@ def main() -> int:
             found[record.mutant] = record
             write_records(RECORDS, _sort(found))
     if len(found) == len(MUTANTS):
-        RECORDS.with_suffix(".md").write_text(render_page(_sort(found), EQUIVALENT, describe_environment()))
+        RECORDS.with_suffix(".md").write_text(render_page(_sort(found), SMALLEST, EQUIVALENT, describe_environment()))
     missed = [mutant.name for mutant in chosen if not _is_caught(found, mutant)]
     for name in missed:
         _print(f"not caught: {name}")

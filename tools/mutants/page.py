@@ -22,9 +22,9 @@ PAGE: Final = """# Mutants of the promises
 {survivors}
 
 ## Smallest defects
-{gentle}
+{about_smallest}
 
-{audits}
+{smallest}
 
 ## All mutants
 {mutants}
@@ -39,18 +39,21 @@ _TEXT: Final = (
     "tests, and not the code: no figure here is a probability that the code is right. Every record, with the commit "
     "before its run: [mutants.csv](mutants.csv)."
 )
-_GENTLE: Final = (
-    "These mutants are so small that only an audit with many answers finds them. [Gentle breaks](../audit.md"
-    "#gentle-breaks) has the number of answers after which audits find breaks of these sizes. Smaller breaks in the "
-    "noise, the clipping norm and the sampling rate are not seen with these numbers of answers."
+_SMALLEST: Final = (
+    "The mutants with the smallest change of noise, clipping, sampling and prices. The others change more. "
+    "[Gentle breaks](../audit.md#gentle-breaks) has the number of answers after which audits find breaks of the noise, "
+    "the clipping norm and the sampling rate. Smaller changes were not tried."
 )
 
 
-def render_page(records: Sequence[Record], others: Mapping[str, str], circumstances: Mapping[str, str]) -> str:
+def render_page(
+    records: Sequence[Record], smallest: Sequence[str], others: Mapping[str, str], circumstances: Mapping[str, str]
+) -> str:
     """Render the page.
 
     Args:
         records: of all mutants.
+        smallest: names of the smallest mutants.
         others: breaks that are no mutants, with their reasons.
         circumstances: of the run.
     """
@@ -60,15 +63,16 @@ def render_page(records: Sequence[Record], others: Mapping[str, str], circumstan
         f"{len(caught)} of {len(records)} mutants are caught: {100 * len(caught) / len(records):.1f} %. {len(others)} "
         "further breaks are not mutants, for the reasons below."
     )
-    audits = [each for each in records if each.catcher.startswith("corevaultd audit")]
     return PAGE.format(
         text=_wrap(_TEXT),
         circumstances=_wrap(describe(circumstances)),
         rate=_wrap(rate),
         promises=_render_promises(records),
         survivors="\n".join(f"- {each.promise}, {each.mutant}: {each.verdict}" for each in missed) or "None.",
-        gentle=_wrap(_GENTLE),
-        audits=_render(("mutant", "catcher", "verdict"), audits),
+        about_smallest=_wrap(_SMALLEST),
+        smallest=_render(
+            ("promise", "mutant", "catcher", "verdict"), [each for each in records if each.mutant in smallest]
+        ),
         mutants=_render(("promise", "mutant", "file", "catcher", "verdict", "seconds"), records),
         others="\n".join(f"- {name}: {reason}." for name, reason in others.items()),
     )
