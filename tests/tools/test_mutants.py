@@ -129,8 +129,10 @@ def test_the_page_has_each_verdict_and_every_survivor() -> None:
     caught = Record("W5", "one", "file.py", "tests/a.py::test_one", "caught", 1.25, "abc", "")
     lines = [caught, replace(caught, mutant="two", verdict="SURVIVED")]
     lines.append(replace(caught, mutant="three", catcher="corevaultd audit --section filter", promise="W12"))
-    text = render_page(lines, ["three"], {"four": "it is impossible"}, {"commit": "abc"})
-    assert "2 of 3 mutants are caught: 66.7 %. 1 further breaks" in text
+    other = {"four": "it is impossible"}
+    text = render_page(lines, ["five"], smallest=["three"], others=other, circumstances={"commit": "abc"})
+    assert "2 of 3 mutants are caught: 66.7 %. 1 others have no record. 1 further breaks" in text
+    assert "## Without a record\n- five\n" in text
     assert "| W5 | 2 | 1 | 1 |\n| W12 | 1 | 1 | 1 |" in text
     assert "## Survivors\n- W5, two: SURVIVED\n" in text
     assert "| W5 | one | `file.py` | `test_one` | caught | 1.2 |" in text

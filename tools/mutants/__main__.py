@@ -6,7 +6,7 @@ message does not name the promise.
 
 ``--only WORDS`` runs the mutants whose promise, name and file contain the words. ``--resume`` leaves out mutants with a
 record of having been caught. Each run writes its records into ``docs/benchmarks``. The records of other mutants stay,
-if mutant, file and catcher are the same. Once all mutants have a record, the page is written, too.
+if mutant, file and catcher are the same. The page names the mutants without a record.
 """
 
 import argparse
@@ -97,14 +97,27 @@ def main() -> int:
         for record in run(waiting, Path(folder)):
             found[record.mutant] = record
             write_records(RECORDS, _sort(found))
-    if len(found) == len(MUTANTS):
-        RECORDS.with_suffix(".md").write_text(render_page(_sort(found), SMALLEST, EQUIVALENT, describe_environment()))
+    write_page(found)
     missed = [mutant.name for mutant in chosen if not _is_caught(found, mutant)]
     for name in missed:
         _print(f"not caught: {name}")
     rate = 100 * (1 - len(missed) / len(chosen)) if chosen else 0.0
     _print(f"{len(chosen)} mutants, {rate:.1f} % caught, {len(missed)} not caught")
     return int(bool(missed))
+
+
+def write_page(found: Mapping[str, Record]) -> None:
+    """Write the page of all records; mutants without one are named."""
+    if not found:
+        return
+    page = render_page(
+        _sort(found),
+        [mutant.name for mutant in MUTANTS if mutant.name not in found],
+        smallest=SMALLEST,
+        others=EQUIVALENT,
+        circumstances=describe_environment(),
+    )
+    RECORDS.with_suffix(".md").write_text(page)
 
 
 def _is_caught(found: Mapping[str, Record], mutant: Mutant) -> bool:

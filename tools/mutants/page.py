@@ -21,6 +21,9 @@ PAGE: Final = """# Mutants of the promises
 ## Survivors
 {survivors}
 
+## Without a record
+{missing}
+
 ## Smallest defects
 {about_smallest}
 
@@ -47,12 +50,18 @@ _SMALLEST: Final = (
 
 
 def render_page(
-    records: Sequence[Record], smallest: Sequence[str], others: Mapping[str, str], circumstances: Mapping[str, str]
+    records: Sequence[Record],
+    missing: Sequence[str],
+    *,
+    smallest: Sequence[str],
+    others: Mapping[str, str],
+    circumstances: Mapping[str, str],
 ) -> str:
     """Render the page.
 
     Args:
-        records: of all mutants.
+        records: of the mutants that were run.
+        missing: names of the mutants without a record.
         smallest: names of the smallest mutants.
         others: breaks that are no mutants, with their reasons.
         circumstances: of the run.
@@ -60,8 +69,8 @@ def render_page(
     caught = [each for each in records if each.verdict == CAUGHT]
     missed = [each for each in records if each.verdict != CAUGHT]
     rate = (
-        f"{len(caught)} of {len(records)} mutants are caught: {100 * len(caught) / len(records):.1f} %. {len(others)} "
-        "further breaks are not mutants, for the reasons below."
+        f"{len(caught)} of {len(records)} mutants are caught: {100 * len(caught) / len(records):.1f} %. {len(missing)} "
+        f"others have no record. {len(others)} further breaks are not mutants, for the reasons below."
     )
     return PAGE.format(
         text=_wrap(_TEXT),
@@ -69,6 +78,7 @@ def render_page(
         rate=_wrap(rate),
         promises=_render_promises(records),
         survivors="\n".join(f"- {each.promise}, {each.mutant}: {each.verdict}" for each in missed) or "None.",
+        missing="\n".join(f"- {name}" for name in missing) or "None.",
         about_smallest=_wrap(_SMALLEST),
         smallest=_render(
             ("promise", "mutant", "catcher", "verdict"), [each for each in records if each.mutant in smallest]
