@@ -38,12 +38,12 @@ PAGE: Final = """# Mutants of the promises
 _TEXT: Final = (
     "Written by `make mutants`. A mutant is a small break of one [promise](../privacy.md#promises), in a copy of the "
     "code. Its *catcher* is a test, a check or an audit that must fail on it, with a message that names the promise. "
-    "All catchers succeed on the unchanged code. Mutants break the code on purpose, one at a time. So they measure the "
-    "tests, and not the code: no figure here is a probability that the code is right. Every record, with the commit "
-    "before its run: [mutants.csv](mutants.csv)."
+    "All catchers succeed on the unchanged code. Each mutant was written with its catcher, and new tests were added "
+    "where none caught it. So the kill rate states that these breaks are caught, and is no estimate for other breaks. "
+    "Every record, with the commit before its run: [mutants.csv](mutants.csv)."
 )
 _SMALLEST: Final = (
-    "The mutants with the smallest change of noise, clipping, sampling and prices. The others change more. "
+    "These mutants have the smallest changes of noise, clipping, sampling and prices. "
     "[Gentle breaks](../audit.md#gentle-breaks) has the number of answers after which audits find breaks of the noise, "
     "the clipping norm and the sampling rate. Smaller changes were not tried."
 )
