@@ -227,8 +227,8 @@ accountants: $(INSTALLED) ## The ledger's prices and those of other accountants,
 membership: $(INSTALLED) ## Membership inference on releases, compared with the guarantee, into docs/benchmarks: twenty minutes
 	$(BIN)/python -m benchmarks.membership
 
-mutants: $(INSTALLED) ## Small breaks of the promises, in a copy of the tree, and the tests and audits that catch them (ONLY='words')
-	$(BIN)/python -m tools.mutants $(if $(ONLY),--only '$(ONLY)')
+mutants: $(INSTALLED) ## Small breaks of the promises, in a copy of the tree, and the tests and audits that catch them, into docs/benchmarks (ONLY='words')
+	$(BIN)/python -m tools.mutants $(if $(ONLY),--only '$(ONLY)') $(if $(RESUME),--resume)
 
 requests: $(INSTALLED) ## Whether each accepted random request ends with a release (EXAMPLES=10000)
 	$(BIN)/python -m tests.properties.random_requests --examples $(or $(EXAMPLES),10000)

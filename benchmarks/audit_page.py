@@ -119,7 +119,7 @@ plausible rules fail: the least ε over all orders, and several orders that each
 GENTLE: Final = f"""\
 The number of answers after which a share of {WATCHES} audits has found a break, by the evidence against the claimed
 law. *Expected* is computed by quadrature. Answers are simulated from the broken law; `make mutants` breaks the code
-itself. The audit finds longer contributions without any answer, by their norm."""
+itself ([results](benchmarks/mutants.md)). The audit finds longer contributions without any answer, by their norm."""
 
 LAYOUT: Final[tuple[tuple[str, str, str, dict[str, str]], ...]] = (
     (

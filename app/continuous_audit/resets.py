@@ -9,10 +9,11 @@ from app.audit.models import AuditEntry
 from app.continuous_audit.models import ROW_ID, AuditState
 from app.continuous_audit.status import read_status
 from app.db import WriteSession, now
-from app.errors import StateConflict
+from app.errors import InvalidRequest, StateConflict
 
 RESET: Final = "reset-audit"
 """The operator's command in the audit log."""
+_NO_REASON: Final = "State the reason of the reset: the audit log records it."
 _NO_ALARM: Final = (
     "There is no alarm, and the state of the audit is not damaged. A fresh start would only hide evidence."
 )
@@ -27,8 +28,11 @@ def reset(tx: WriteSession, reason: str) -> int:
         The number of fresh starts so far.
 
     Raises:
+        InvalidRequest: the reason is blank.
         StateConflict: there is neither an alarm nor damage, by the status that metrics and the dashboard show.
     """
+    if not reason.strip():
+        raise InvalidRequest.at("/reason", _NO_REASON)
     status = read_status(tx)
     if not (status.has_alarm or status.is_damaged):
         raise StateConflict(_NO_ALARM)

@@ -70,6 +70,7 @@ def test_no_route_escapes_the_document(application: FastAPI) -> None:
 
 @pytest.mark.parametrize("name", sorted(RULES), ids=" ".join)
 def test_objects_of_another_tenant_are_not_found(world: World, name: tuple[str, str]) -> None:
+    """W3: neither answers nor the state of the service depend on them."""
     operation, position = name
     rule, first = RULES[name], _first(world, operation, position)
     for caller in sorted(CALLERS, key=lambda each: each == rule.adds):

@@ -35,6 +35,7 @@ def test_a_malformed_credential_is_unauthenticated(
 
 @pytest.mark.parametrize("ended", [{"expires_at": now() - timedelta(seconds=1)}, {"revoked_at": now()}])
 def test_an_ended_key_is_answered_like_an_unknown_one(client: httpx.Client, database: Database, ended: dict) -> None:  # type: ignore[type-arg]
+    """W3: it sees nothing from the moment of its end."""
     with database.write() as tx:
         key = rows.api_key(tx, **ended)
     answer = client.get("/v1/me", headers=key.headers)

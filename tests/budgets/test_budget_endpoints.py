@@ -204,6 +204,7 @@ def test_a_public_dataset_has_no_allocations(client: httpx.Client, owner: rows.K
 def test_an_owner_with_a_shared_dataset_may_not_read_its_ledger(
     client: httpx.Client, owner: rows.Key, database: Database
 ) -> None:
+    """W3: only owner, administrators and auditors read entries."""
     with database.write() as tx:
         other = rows.api_key(tx, "owner")
     dataset_id = declared(client, owner, shared_with=[other.id])["id"]

@@ -234,6 +234,7 @@ class TestPublicMethods:
         assert plan.mechanism is None
 
     def test_public_method_is_refused_on_private_data(self, method_id: str) -> None:
+        """W8: it has no reservation."""
         with pytest.raises(MethodNotAllowedOnPrivateData):
             find_method(method_id).plan(_request(method_id), facts(60))
         with pytest.raises(ValueError, match="public"):

@@ -54,7 +54,7 @@ def test_no_ordinary_row_makes_a_subnormal_number(case: ModelCase) -> None:
 
 @pytest.mark.parametrize("clip", CLIPS)
 def test_bounded_scores_are_conditionally_unbiased(case: ModelCase, clip: float) -> None:
-    """Under the model at ``theta``, the mean given the design row is zero.
+    """W16: under the model at ``theta``, the mean given the design row is zero.
 
     It is computed by enumeration of the targets.
     """

@@ -16,7 +16,7 @@ from app.continuous_audit.models import AuditState
 from app.continuous_audit.service import Outcome
 from app.continuous_audit.status import read_status
 from app.db import Database, make_engine, now
-from app.errors import PrivacyAlarm, StateConflict
+from app.errors import InvalidRequest, PrivacyAlarm, StateConflict
 from app.inference.audit.batches import CANARIES, list_weights
 from app.privacy.audit.laws import AnswerLaw
 from tests.factories import rows
@@ -88,7 +88,7 @@ def test_batches_add_up_across_restarts_and_workers(database: Database, database
 
 
 def test_one_batch_is_drawn_at_a_time(database: Database) -> None:
-    """A ticket is taken before its answers are drawn."""
+    """W12: a ticket is taken before its answers are drawn."""
     with database.write() as tx:
         first = service.take_ticket(tx)
     with database.write() as tx:
@@ -117,6 +117,15 @@ def test_an_alarm_stays_after_evidence_has_fallen(database: Database) -> None:
         assert service.take_ticket(tx) is None  # until an administrator acts
 
 
+def test_the_largest_evidence_does_not_fall(database: Database) -> None:
+    """W12: ordinary answers after suspicious ones end no alarm."""
+    record(database, noise=0.93)
+    before = read(database)
+    record(database)
+    after = read(database)
+    assert 0 < after.log_evidence < before.log_evidence == before.log_largest == after.log_largest
+
+
 @pytest.mark.parametrize("resets", [0, 3])
 def test_the_largest_evidence_alone_is_an_alarm(database: Database, resets: int) -> None:
     """W12: openings stay refused if the time of the alarm is removed; each reset doubles the threshold."""
@@ -134,7 +143,7 @@ def test_two_percent_too_little_noise_raises_the_alarm(database: Database) -> No
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_state_refuses(database: Database, damage: dict[str, Any]) -> None:
-    """Unknown means refuse: it cannot be excluded that there was an alarm."""
+    """W12, unknown means refuse: it cannot be excluded that there was an alarm."""
     record(database)
     change(database, **damage)
     assert is_refused(database)
@@ -153,6 +162,7 @@ def test_a_missing_state_refuses(database: Database) -> None:
     [{}, {"canaries": 3}, {"canaries": {"batches": 1, "bets": [0.0]}}, {"nothing": {"batches": 0, "bets": []}}],
 )
 def test_workers_find_capitals_that_contradict_the_evidence(database: Database, capitals: dict[str, Any]) -> None:
+    """W12: an unknown state counts as damaged, and refuses."""
     record(database, noise=0.99)
     change(database, capitals=capitals)
     record(database)
@@ -199,7 +209,7 @@ def test_an_unreadable_time_refuses_and_can_be_reset(database: Database) -> None
 
 
 def test_another_design_keeps_the_evidence(database: Database) -> None:
-    """After an upgrade with other streams, the evidence so far is carried over."""
+    """W12: after an upgrade with other streams, the evidence so far is carried over."""
     record(database, noise=0.98)
     before = read(database).log_evidence
     change(database, design="of an earlier version", capitals={"gone": {}})
@@ -226,6 +236,7 @@ def test_the_status_after_an_upgrade_is_not_damaged(database: Database) -> None:
 
 
 def test_resets_double_the_threshold_and_are_in_the_audit_log(database: Database) -> None:
+    """W12: so all false alarms together stay improbable."""
     for number in (1, 2):
         change(database, alarmed_at=now())
         with database.write() as tx:
@@ -252,11 +263,20 @@ def test_a_lost_batch_of_before_a_reset_has_no_effect(database: Database) -> Non
 
 
 def test_a_quiet_audit_cannot_be_reset(database: Database) -> None:
-    """Otherwise resets could hide evidence."""
+    """W12: otherwise resets could hide evidence."""
     record(database)
     with pytest.raises(StateConflict), database.write() as tx:
         resets.reset(tx, "a reason")
     assert read(database).batches == 1
+
+
+@pytest.mark.parametrize("reason", ["", " \n"])
+def test_a_reset_without_a_reason_is_refused(database: Database, reason: str) -> None:
+    """W12: the audit log names the reason of each reset."""
+    change(database, alarmed_at=now())
+    with pytest.raises(InvalidRequest, match="reason"), database.write() as tx:
+        resets.reset(tx, reason)
+    assert is_refused(database)
 
 
 def test_new_jobs_are_refused_with_a_stable_code(house: House, owner: rows.Key) -> None:

@@ -292,7 +292,7 @@ def test_pages_of_a_download_are_read_as_they_are_sent(house: House, owner: rows
 def test_a_long_chart_is_drawn_once_until_its_account_changes(
     house: House, browse: Open, owner: rows.Key, long_history: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn, draw = list[int](), population.draw_steps
+    drawn, draw = list[int](), draw_steps
 
     def count(steps: Sequence[Step], *rest: Any) -> Markup:
         drawn.append(len(steps))

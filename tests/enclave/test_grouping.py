@@ -167,7 +167,7 @@ def test_w5_replacing_a_persons_rows_by_null_rows_changes_one_slot(
 
 
 def test_each_person_keeps_the_rows_of_the_slow_grouping(vault: Vault, buckets: int) -> None:
-    """The number of buckets and the writes to disk have no effect."""
+    """W5: the number of buckets and the writes to disk have no effect."""
     rng = np.random.default_rng(buckets)
     rows = [(int(rng.integers(0, 12)), float(rng.integers(0, 9)), int(rng.integers(0, 2**63))) for _ in range(300)]
     expected = slow(rows, 3)
@@ -246,7 +246,7 @@ NO_UNIT = {
 
 @pytest.mark.parametrize(("column", "cells"), NO_UNIT.values(), ids=NO_UNIT.keys())
 def test_invalid_id_names_no_person(column: Column, cells: list[str]) -> None:
-    """This includes ids outside the declared bounds: clamping would merge different people."""
+    """W5: this includes ids outside the declared bounds: clamping would merge different people."""
     assert np.isnan(parse_units(column, pa.array(cells))).all()
 
 
@@ -307,6 +307,7 @@ def test_w3_size_follows_from_schema_slots_and_rows_of_a_slot(vault: Vault) -> N
 
 
 def test_no_row_group_splits_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W5: the rows of a person are read together."""
     for most in (1, 3, 1000, 65_536, 100_000):
         table = make_layout(COLUMNS, 10**6, {"kind": "column", "column": "person", "max_rows": most})
         assert table.group_slots == max(1, 65_536 // most)

@@ -148,6 +148,7 @@ def test_w3_hostile_file_gets_a_verdict_from_the_closed_list(
 
 @pytest.mark.parametrize("instructions", ["", "{}", "[]", '{"parent": 1}', "\0", "x" * 100_000])
 def test_invalid_instructions_fail_without_a_message(instructions: str) -> None:
+    """W3: the verdict has no other member."""
     assert run_process(instructions) == (b'{"verdict": "failed"}', b"", 0)
 
 

@@ -62,7 +62,7 @@ class MigratedDatabases:
     server: str
     _template: str = ""
     _rows: dict[str, str] = field(default_factory=dict)
-    """By table, what migrations inserted, as JSON."""
+    """By table, the rows that migrations inserted, as JSON."""
     _idle: list[tuple[str, str]] = field(default_factory=list)
     """Names of unused databases, and digests of their schema."""
 
@@ -74,7 +74,7 @@ class MigratedDatabases:
         with _connect(_locate(self.server, name)) as connection:
             is_same = connection.scalar(sa.text(_SCHEMA)) == schema
             if is_same:
-                self._empty(connection)
+                self._restore(connection)
         if is_same:
             self._idle.append((name, schema))
         else:
@@ -99,8 +99,10 @@ class MigratedDatabases:
                 )
         return name
 
-    def _empty(self, connection: sa.Connection) -> None:
-        """Delete all rows but those of the migrations, and end the connections that a test left."""
+    def _restore(self, connection: sa.Connection) -> None:
+        """Restore the rows that the migrations inserted.
+
+        Connections that a test left open are ended."""
         connection.execute(sa.text(_END_OTHERS))
         connection.execute(sa.text("SET session_replication_role = replica"))  # triggers refuse deletions
         connection.execute(sa.text("; ".join(f"DELETE FROM {table}" for table in self._rows)))

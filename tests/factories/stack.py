@@ -55,7 +55,7 @@ def fresh_database() -> Iterator[str]:
 
 @contextmanager
 def migrated_database() -> Iterator[str]:
-    """Yield the URL of a migrated database on the PostgreSQL server, which no other test uses meanwhile."""
+    """Lend a migrated database on the PostgreSQL server, and yield its URL."""
     with _migrated_databases().use() as url:
         yield url
 

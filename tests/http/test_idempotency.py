@@ -55,8 +55,17 @@ def test_another_body_under_the_key_is_a_conflict(drawings: httpx.Client, owner:
 
 
 def test_two_callers_may_use_the_same_key(drawings: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
+    """W3: no caller gets the answer of another one."""
     assert _draw(drawings, owner).json()["count"] == 1
     assert _draw(drawings, analyst, name="b").json()["count"] == 2
+
+
+def test_a_key_is_of_one_route(database: Database, owner: rows.Key) -> None:
+    """W8: a job under the key of another call is reserved, and not answered from its record."""
+    for status, route in ((201, "POST /v1/drawings"), (202, "POST /v1/jobs")):
+        with database.write() as tx:
+            request = IdempotentRequest("k", route, "hash")
+            assert answer_once(tx, owner.id, request, lambda: Answer(status, {})).status_code == status  # noqa: B023
 
 
 def test_a_refusal_is_not_recorded(drawings: httpx.Client, owner: rows.Key, database: Database) -> None:

@@ -252,6 +252,7 @@ def test_second_page_continues_after_the_first(
 def test_queued_job_is_cancelled_at_once_and_not_charged(
     house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
 ) -> None:
+    """W10: its reservation ends with it."""
     job_id = house.job(dataset_id, analyst)
     response = api.post(f"/v1/jobs/{job_id}/cancel", headers=analyst.headers)
     assert (response.status_code, response.json()["status"]) == (200, "cancelled")

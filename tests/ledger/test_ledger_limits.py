@@ -49,6 +49,7 @@ def test_a_lower_limit_without_use_shows_no_use(bench: Bench) -> None:
 
 
 def test_a_higher_limit_opens_a_tranche(bench: Bench) -> None:
+    """W9: it may spend the added epsilon and delta only."""
     bench.run("job_1", costing(1.9))
     with pytest.raises(BudgetExceeded):
         bench.reserve("job_2", costing(0.9))

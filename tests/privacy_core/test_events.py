@@ -1,6 +1,8 @@
 """Events: they survive JSON, and every other document is refused."""
 
 import json
+import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -127,3 +129,10 @@ def test_encoding_keeps_every_step_in_order(runs: list[tuple[AtomicEvent, int]])
     steps = [event for event, count in runs for _ in range(count)]
     assert [event for event, count in flatten(encoded) for _ in range(count)] == steps
     assert encode(list(flatten(encoded))) == encoded
+
+
+@pytest.mark.parametrize("make", [GaussianEvent, lambda noise: PoissonSampledEvent(0.1, GaussianEvent(noise))])
+def test_events_that_differ_by_rounding_are_not_merged(make: Callable[[float], AtomicEvent]) -> None:
+    """W9: one price for both would be too low for one of them."""
+    near = [(make(noise), 1) for noise in (1.5, math.nextafter(1.5, 2.0))]
+    assert list(flatten(encode(near))) == near

@@ -103,6 +103,7 @@ def test_a_cached_release_needs_no_database(
 def test_a_private_release_is_never_cached(
     quick: FastAPI, released: Released, reader: httpx.Client, owner: rows.Key, part: Part
 ) -> None:
+    """W3: the cache answers everybody."""
     path = released(releases_public=False)
     assert reader.get(path, headers=owner.headers).status_code == 200
     assert quick.state.public_releases.offers(path.split("/")[3], part) is None

@@ -232,6 +232,7 @@ def test_a_format_that_is_not_offered_is_refused(api: httpx.Client, release_id: 
 def test_a_private_release_is_visible_only_with_its_dataset(
     house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key, auditor: rows.Key
 ) -> None:
+    """W3: other callers get the answer of a missing release."""
     release_id = released(house, owner, releases_public=False, shared_with=(analyst.id,))
     with house.database.write() as tx:
         stranger = rows.api_key(tx, "analyst")

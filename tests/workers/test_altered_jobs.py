@@ -6,6 +6,7 @@ release, and its account must be frozen.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -158,6 +159,13 @@ def test_declaration_altered_before_a_job_is_refused(
     assert kinds(house, dataset_id) == ["account_opened", "frozen"]
 
 
+@contextmanager
+def _record_openings(opened: list[str], assignment: Assignment) -> Iterator[MemoryRows]:
+    opened.append(assignment.run.dataset_id)
+    with memory_tables(assignment) as table:
+        yield table
+
+
 @pytest.mark.parametrize("alteration", ["no cost", "another dataset"])
 def test_altered_job_reads_no_row(house: House, owner: rows.Key, alteration: str) -> None:
     """W8: without a reservation in the dataset's account no table is opened, and no other account is charged."""
@@ -167,15 +175,23 @@ def test_altered_job_reads_no_row(house: House, owner: rows.Key, alteration: str
     with house.database.write() as tx:
         repository.change(tx, job_id, **changes)
     opened: list[str] = []
-
-    @contextmanager
-    def tables(assignment: Assignment) -> Iterator[MemoryRows]:
-        opened.append(assignment.run.dataset_id)
-        with memory_tables(assignment) as table:
-            yield table
-
-    house.runner(tables).run(job_id)
+    house.runner(partial(_record_openings, opened)).run(job_id)
     assert opened == []
     assert (house.read(job_id).status, house.read(job_id).release_id) == ("failed", None)
     assert kinds(house, other_id) == ["account_opened"]
     assert "frozen" in kinds(house, dataset_id)
+
+
+@pytest.mark.parametrize("method", ["uniform", "dp-psvi"])
+def test_job_of_a_public_table_reads_no_private_row(house: House, owner: rows.Key, method: str) -> None:
+    """W8: such a job has no cost and no reservation. Here its dataset is replaced by a private one."""
+    public_id, private_id = house.ready_dataset(owner, sensitivity="public"), house.ready_dataset(owner)
+    changes: dict[str, Any] = {"privacy": None, "parameters": {}} if method == "uniform" else {}
+    job_id = house.job(public_id, owner, method=method, **changes)
+    with house.database.write() as tx:
+        repository.change(tx, job_id, dataset_id=private_id)
+    opened: list[str] = []
+    house.runner(partial(_record_openings, opened)).run(job_id)
+    assert opened == []
+    assert (house.read(job_id).status, house.read(job_id).release_id) == ("failed", None)
+    assert kinds(house, private_id) == ["account_opened"]

@@ -131,7 +131,7 @@ def test_exception_ends_and_charges_the_job_and_is_not_logged(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """W3, W10: a failure after opening is never refunded, and only its error code is stored and logged."""
+    """W3, W10, W14: a failure after opening is never refunded, and only its error code is stored and logged."""
 
     def broken(*_: Any) -> Any:
         raise error
@@ -298,7 +298,7 @@ def test_failing_attempt_without_its_lease_changes_nothing(house: House, owner: 
 
 
 def test_job_cancelled_during_its_run_is_charged_without_a_release(house: House, owner: rows.Key) -> None:
-    """W10: an opened reservation is charged, also if the caller stops the run."""
+    """W8, W10: an opened reservation is charged, also if the caller stops the run."""
     job_id = house.job(house.ready_dataset(owner), owner)
 
     def cancel() -> None:

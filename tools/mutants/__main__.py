@@ -1,119 +1,79 @@
 """Runs mutants in a copy of the tree: ``python -m tools.mutants``.
 
-For each mutant it prints the catcher, and at the end the share that was caught and the names of the others. The exit
-status is 1 if a mutant survives or a catcher fails on the unchanged tree. It is also 1 if a catcher's message does not
-name the promise. ``--only WORDS`` runs the mutants whose promise, name and file contain the words.
+For each mutant it prints the catcher and the verdict, and at the end the share that was caught and the names of the
+others. The exit status is 1 if a mutant survives or a catcher fails on the unchanged tree. It is also 1 if a catcher's
+message does not name the promise.
+
+``--only WORDS`` runs the mutants whose promise, name and file contain the words. ``--resume`` leaves out mutants with a
+record of having been caught. Each run writes its records into ``docs/benchmarks``. The records of other mutants stay,
+if mutant, file and catcher are the same. The page names the mutants without a record.
 """
 
 import argparse
-import os
-import shlex
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
+from benchmarks.environment import describe_environment, find_commit
+from tools.mutants.catchers import import_libraries, is_command, judge, list_failed, run_catcher, run_tests
+from tools.mutants.gentle import SMALLEST
 from tools.mutants.mutant import Mutant
+from tools.mutants.page import render_page
+from tools.mutants.records import (
+    CAUGHT,
+    RECORDS,
+    Record,
+    compute_digest,
+    keep_current,
+    read_records,
+    write_records,
+)
 from tools.mutants.table import EQUIVALENT, MUTANTS
-
-ROOT: Final = Path(__file__).resolve().parents[2]
-BIN: Final = Path(sys.executable).parent
-_SECONDS: Final = 1800
-_FAILED: Final = 1
-"""Exit status of pytest and of commands if a check failed; others are errors of the check itself."""
-_PROMISES_OF_COMMANDS: Final = {"tools/check_boundaries.py": "W7", "corevaultd audit --section filter": "W9"}
+from tools.mutants.tree import change, copy_tree
 
 
-def copy_tree(target: Path) -> None:
-    """Copy all files that git tracks, as they are in the working tree."""
-    listed = subprocess.run(("git", "ls-files", "-z"), cwd=ROOT, check=True, capture_output=True).stdout.decode()
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, target / name)
+def find_failing(tree: Path, catchers: Sequence[str]) -> dict[str, str]:
+    """Find the catchers that fail on the unchanged copy, with their output.
 
-
-@contextmanager
-def change(tree: Path, mutant: Mutant) -> Iterator[None]:
-    """Apply a mutant to the copy, and restore the file at the end."""
-    file = tree / mutant.file
-    source = file.read_text()
-    file.write_text(mutant.apply(source))
-    try:
-        yield
-    finally:
-        file.write_text(source)
-
-
-def make_command(catcher: str) -> list[str]:
-    """Make the command of a catcher."""
-    if catcher.startswith("tests/"):
-        return [str(BIN / "pytest"), "-q", "-x", "-p", "no:cacheprovider", "-p", "no:schemathesis", catcher]
-    if catcher.startswith("tools/"):
-        return [sys.executable, catcher]
-    name, *arguments = shlex.split(catcher)
-    return [sys.executable, "-c", "from app.cli import main; main()", *arguments] if name == "corevaultd" else []
-
-
-def run_catcher(tree: Path, catcher: str) -> tuple[int, str]:
-    """Run a catcher in the copy; return its exit status and output."""
-    path = os.pathsep.join((str(tree), str(tree / "client" / "src")))
-    done = subprocess.run(
-        make_command(catcher),
-        cwd=tree,
-        env=os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
-def names_promise(mutant: Mutant, output: str) -> bool:
-    """Whether the message of a failed catcher names the promise."""
-    if mutant.catcher.startswith("corevaultd audit"):
-        return "REFUTED" in output
-    return mutant.promise.lower() in output.lower() or _PROMISES_OF_COMMANDS.get(mutant.catcher) == mutant.promise
-
-
-def judge(tree: Path, mutant: Mutant) -> str:
-    """Run one mutant; return ``caught``, or the fault."""
-    with change(tree, mutant):
-        status, output = run_catcher(tree, mutant.catcher)
-    if status == 0:
-        return "SURVIVED"
-    if status != _FAILED:
-        return f"ERROR {status}: {output[-300:]}"
-    return "caught" if names_promise(mutant, output) else f"UNNAMED: the message does not name {mutant.promise}"
-
-
-def run(mutants: Sequence[Mutant], tree: Path, *, baseline: bool) -> tuple[int, list[str]]:
-    """Run the catchers on the unchanged copy, then all mutants.
-
-    Returns:
-        The number of faults, and the names of mutants that were not caught.
+    All tests run in one process. If one fails there, it runs again alone. A test that then succeeds counts as failing
+    too.
     """
-    faults, missed = 0, []
-    for catcher in dict.fromkeys(mutant.catcher for mutant in mutants if baseline):
-        status, output = run_catcher(tree, catcher)
-        if status != 0:
-            faults += 1
-            sys.stdout.write(f"fails without a mutant: {catcher}\n{output[-500:]}\n")
-            sys.stdout.flush()
+    tests = [each for each in catchers if not is_command(each)]
+    status, output = run_tests(tree, tests, stop=False) if tests else (0, "")
+    suspects = [each for each in tests if any(name.startswith(each) for name in list_failed(output))]
+    if status != 0 and not suspects:  # no test could run
+        suspects = tests
+    results = {each: run_catcher(tree, each) for each in catchers if is_command(each) or each in suspects}
+    return {name: output for name, (status, output) in results.items() if status != 0 or name in suspects}
+
+
+def run_mutant(tree: Path, mutant: Mutant) -> Record:
+    """Run one mutant."""
+    begin = time.monotonic()
+    with change(tree, mutant):
+        verdict = judge(mutant, *run_catcher(tree, mutant.catcher))
+    seconds = time.monotonic() - begin
+    return Record(
+        *(mutant.promise, mutant.name, mutant.file, mutant.catcher, verdict),
+        seconds=seconds,
+        commit=find_commit(),
+        digest=compute_digest(mutant, tree),
+    )
+
+
+def run(mutants: Sequence[Mutant], tree: Path) -> Iterator[Record]:
+    """Run the catchers on the unchanged copy, then the mutants whose catchers succeed."""
+    failing = find_failing(tree, list(dict.fromkeys(mutant.catcher for mutant in mutants)))
+    for catcher, output in failing.items():
+        _print(f"fails without a mutant: {catcher}\n{output[-800:]}")
     for mutant in mutants:
-        begin = time.monotonic()
-        verdict = judge(tree, mutant)
-        missed += [] if verdict == "caught" else [mutant.name]
-        seconds = time.monotonic() - begin
-        sys.stdout.write(f"{mutant.promise:4}{mutant.name} -> {mutant.catcher}: {verdict} ({seconds:.0f} s)\n")
-        sys.stdout.flush()
-    return faults + len(missed), missed
+        if mutant.catcher in failing:
+            continue
+        record = run_mutant(tree, mutant)
+        _print(f"{record.promise:4}{record.mutant} -> {record.catcher}: {record.verdict} ({record.seconds:.1f} s)")
+        yield record
 
 
 def choose(words: Sequence[str]) -> list[Mutant]:
@@ -127,19 +87,51 @@ def main() -> int:
     """Run the chosen mutants; return 1 if there is a fault."""
     parser = argparse.ArgumentParser(description="Run mutants of the code in a copy of the tree.")
     parser.add_argument("--only", action="append", help="run mutants whose promise, name and file contain this")
-    parser.add_argument("--no-baseline", action="store_true", help="do not run the catchers on the unchanged tree")
+    parser.add_argument("--resume", action="store_true", help="run mutants without a record of having been caught")
     options = parser.parse_args()
-    chosen = choose(options.only or [""])
+    chosen, found = choose(options.only or [""]), keep_current(read_records(RECORDS), MUTANTS)
+    waiting = [mutant for mutant in chosen if not (options.resume and _is_caught(found, mutant))]
+    import_libraries()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy_tree(Path(folder))
-        faults, missed = run(chosen, Path(folder), baseline=not options.no_baseline)
-    for name, reason in EQUIVALENT.items():
-        sys.stdout.write(f"equivalent: {name} ({reason})\n")
+        for record in run(waiting, Path(folder)):
+            found[record.mutant] = record
+            write_records(RECORDS, _sort(found))
+    write_page(found)
+    missed = [mutant.name for mutant in chosen if not _is_caught(found, mutant)]
     for name in missed:
-        sys.stdout.write(f"not caught: {name}\n")
+        _print(f"not caught: {name}")
     rate = 100 * (1 - len(missed) / len(chosen)) if chosen else 0.0
-    sys.stdout.write(f"{len(chosen)} mutants, {rate:.1f} % caught, {len(missed)} not caught, {faults} faults\n")
-    return int(faults > 0)
+    _print(f"{len(chosen)} mutants, {rate:.1f} % caught, {len(missed)} not caught")
+    return int(bool(missed))
+
+
+def write_page(found: Mapping[str, Record]) -> None:
+    """Write the page of all records; mutants without one are named."""
+    if not found:
+        return
+    page = render_page(
+        _sort(found),
+        [mutant.name for mutant in MUTANTS if mutant.name not in found],
+        smallest=SMALLEST,
+        others=EQUIVALENT,
+        circumstances=describe_environment(),
+    )
+    RECORDS.with_suffix(".md").write_text(page)
+
+
+def _is_caught(found: Mapping[str, Record], mutant: Mutant) -> bool:
+    return mutant.name in found and found[mutant.name].verdict == CAUGHT
+
+
+def _sort(found: Mapping[str, Record]) -> list[Record]:
+    """Sort records as the table of mutants."""
+    return [found[mutant.name] for mutant in MUTANTS if mutant.name in found]
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

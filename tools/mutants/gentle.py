@@ -50,3 +50,17 @@ GENTLE: Final = (
         "corevaultd audit --section mechanism --answers 6000",
     ),
 )
+
+SMALLEST: Final = (
+    "noise x 0.98",
+    "the noise source draws 3 % less noise",
+    "the service has 5 % less noise",
+    "clipping norm x 1.02",
+    "one contribution in 1,000 is not clipped",
+    "factors on the edge of the ball pass",
+    "sampling rate x 1.01",
+    "sampling rate x 1.05",
+    "calibration accepts one percent over the target",
+    "a charge is rounded down",
+)
+"""Names of the mutants with the smallest change of noise, clipping, sampling and prices."""

@@ -17,6 +17,11 @@ class Mutant:
     edits: tuple[tuple[str, str], ...]
     catcher: str
 
+    @property
+    def catcher_file(self) -> str | None:
+        """The file of the catcher; None for a command of the service."""
+        return self.catcher.partition("::")[0] if self.catcher.startswith(("tests/", "tools/")) else None
+
     def apply(self, source: str) -> str:
         """Apply the edits to the text of the file.
 

@@ -30,6 +30,7 @@ def _with(*columns: Column, **fields: Any) -> DeclaredFacts:
 
 
 def test_columns_and_values_follow_the_declaration() -> None:
+    """W6: centre and scale follow from the declared bounds."""
     design = build(SPEC, facts(2), LOGISTIC)
     assert [column.name for column in design.columns] == [
         "age",

@@ -170,7 +170,7 @@ def test_neighbours_differ_by_at_most_the_sensitivity(seed: int, row: int, clip:
 
 @pytest.mark.parametrize("slots", [41, 700, 1500])
 def test_null_rows_change_nothing(slots: int) -> None:
-    """W5: padding is exactly zero."""
+    """W5, W6: padding is exactly zero, and nothing depends on the number of rows."""
     noise = Recording()
     rows = table(40)
     padded = Table({name: np.concatenate([v, np.zeros(slots - 40, v.dtype)]) for name, v in rows.columns.items()})

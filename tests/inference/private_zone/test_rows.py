@@ -68,7 +68,7 @@ def _sums(source: Table, events: list[AtomicEvent]) -> list[Integers]:
 def test_streamed_rows_give_the_same_integers_as_held_ones(
     each: int, rates: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W5: bit by bit, for full and subsampled queries, over several chunks with a remainder."""
+    """W4, W5: bit by bit, for full and subsampled queries, over several chunks with a remainder."""
     monkeypatch.setattr(partition, "CHUNK_ROWS", MOST_ROWS)
     monkeypatch.setattr(rows, "_STREAMED_UNITS", MOST_ROWS)
     monkeypatch.setattr(sampling, "_PIECE", 3000)

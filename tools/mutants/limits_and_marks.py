@@ -1,0 +1,100 @@
+"""Mutants of changed limits, of identical uploads, and of the high-water mark."""
+
+from typing import Final
+
+from tools.mutants.mutant import Mutant
+
+_LIMITS: Final = "tests/ledger/test_ledger_limits.py::"
+_MARKS: Final = "tests/ledger/test_ledger_high_water_mark.py::"
+_CHECKPOINTS: Final = "app/ledger/integrity/checkpoints.py"
+
+LIMITS: Final = (
+    Mutant(
+        "a new tranche may use the delta of the whole account",
+        "W9",
+        "app/ledger/account/limits.py",
+        (
+            (
+                'make_design_pot(added, delta, max_epsilon, "/epsilon")',
+                'make_design_pot(added, total_delta, max_epsilon, "/epsilon")',
+            ),
+        ),
+        _LIMITS + "test_a_higher_limit_opens_a_tranche",
+    ),
+    Mutant(
+        "a limit may fall below the spent cost",
+        "W9",
+        "app/ledger/account/limits.py",
+        (("    if epsilon < admission.compose(locked.balance):\n", "    if False:\n"),),
+        _LIMITS + "test_a_limit_never_falls_below_what_is_spent_and_reserved",
+    ),
+    Mutant(
+        "certificates state the present limit, not the highest",
+        "W9",
+        "app/ledger/views.py",
+        (("Guarantee(balance.guaranteed_epsilon,", "Guarantee(balance.total.epsilon,"),),
+        _LIMITS + "test_a_lower_limit_only_stops_spending",
+    ),
+    Mutant(
+        "an identical file gets a second budget",
+        "W9",
+        "app/datasets/ingestion.py",
+        (("    if private and not ledger.claim_fingerprint(", "    if not private and not ledger.claim_fingerprint("),),
+        "tests/datasets/test_ingestion.py::test_identical_file_in_a_second_population_is_rejected",
+    ),
+    Mutant(
+        "a fingerprint belongs to every account",
+        "W9",
+        "app/ledger/account/fingerprints.py",
+        (("return holder in {None, account.id}", "return True"),),
+        "tests/datasets/test_ingestion.py::test_identical_file_in_a_second_population_is_rejected",
+    ),
+)
+
+MARKS: Final = (
+    Mutant(
+        "every second checkpoint has no mark",
+        "W11",
+        _CHECKPOINTS,
+        (
+            (
+                "    if context.mark is not None:\n        tx.after_commit(",
+                "    if context.mark is not None and row.sequence % 2:\n        tx.after_commit(",
+            ),
+        ),
+        _MARKS + "test_a_restored_backup_is_read_only_until_it_is_charged",
+    ),
+    Mutant(
+        "a mark that cannot be written is no error",
+        "W11",
+        _CHECKPOINTS,
+        (("describe_balance(account)), vital=vital)", "describe_balance(account)), vital=False)"),),
+        _MARKS + "test_a_checkpoint_without_a_mark_blocks_its_caller",
+    ),
+    Mutant(
+        "the mark is written before the commit",
+        "W11",
+        _CHECKPOINTS,
+        (
+            (
+                "tx.after_commit(partial(context.mark.advance, row, describe_balance(account)), vital=vital)",
+                "context.mark.advance(row, describe_balance(account))",
+            ),
+        ),
+        _MARKS + "test_a_checkpoint_without_a_mark_blocks_its_caller",
+    ),
+    Mutant(
+        "opening does not look at the mark",
+        "W11",
+        "app/ledger/entries/transfers.py",
+        (("        context.check_mark(tx)\n", ""),),
+        _MARKS + "test_a_job_that_ran_is_not_opened_again_after_a_restore",
+    ),
+    Mutant(
+        "a checkpoint does not look at the mark",
+        "W11",
+        _CHECKPOINTS,
+        (("        locked.context.check_mark(tx)\n", "        pass\n"),),
+        _MARKS + "test_a_running_service_detects_a_swapped_database",
+    ),
+)
