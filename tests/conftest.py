@@ -247,7 +247,10 @@ def only_its_owner_may(
 def open_house(
     backend: None, migrated_file: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[], AbstractContextManager[House]]:
-    """Return a function that opens an installation for several tests, with a new database and new keys."""
+    """Return a function that opens an installation for several tests.
+
+    It has a new database and new keys.
+    """
 
     @contextmanager
     def open_one() -> Iterator[House]:

@@ -101,7 +101,7 @@ def _verify(context: LedgerContext, tx: WriteSession, locked: OwnerAccounts) -> 
 
 
 def _list_others(accounts: tuple[LockedAccount, ...], dataset_id: str, series: str) -> Iterator[tuple[str, int]]:
-    """Yield name and slots of each register of the series that belongs to another dataset."""
+    """Yield name and slots of each register of other datasets in the series."""
     for account in accounts:
         for block, share in account.balance.datasets.items():
             if block != dataset_id:
