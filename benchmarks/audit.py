@@ -1,7 +1,8 @@
 """The page of the privacy audit: runs its sections, stores the records, and writes ``docs/audit.md``.
 
-``python -m benchmarks.audit`` runs everything and writes the page. ``--section NAME`` runs some sections only and keeps
-the stored records of the others. ``--page`` writes the page from stored records alone.
+``python -m benchmarks.audit`` runs everything, and writes the page and the summary in ``docs/privacy.md``. ``--section
+NAME`` runs some sections only and keeps the stored records of the others. ``--page`` writes both from stored records
+alone.
 """
 
 import argparse
@@ -20,10 +21,12 @@ from app.privacy.audit.laws import AnswerLaw, Array64
 from app.privacy.audit.sequential import Alternative, LawWatch, find_alarm
 from app.privacy.audit.thresholds import ALARM
 from benchmarks.audit_page import SHARES, WATCHES, render
+from benchmarks.audit_summary import summarise, write_summary
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 RECORDS: Final = ROOT / "docs" / "benchmarks" / "audit.json"
 DOCUMENT: Final = ROOT / "docs" / "audit.md"
+PROMISES: Final = ROOT / "docs" / "privacy.md"
 LONG: Final = ("releases", "transcripts", "canaries")
 """Sections that take longest."""
 _BEYOND: Final = 50.0
@@ -128,6 +131,7 @@ def main() -> int:
     records = read_records()
     if {*SECTIONS, "detection"} <= records.keys():
         DOCUMENT.write_text(render(records))
+        write_summary(PROMISES, summarise(records))
     return int(not all(record["holds"] for each in records.values() for record in each))
 
 

@@ -9,25 +9,23 @@ from app.privacy.audit.bounds import (
     Counts,
     bound_epsilon_by_shape,
     bound_family,
-    bound_rate,
-    bound_separation,
     choose_threshold,
 )
 from app.privacy.audit.laws import AnswerLaw
 from app.privacy.audit.thresholds import ALARM
+from benchmarks.audit_summary import HALF_EACH, share_by_parts, summarise
+from benchmarks.summaries import wrap_paragraph
 
 SHARES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Shares of watches whose number of answers is shown."""
 WATCHES: Final = 20
-HALF_EACH: Final = (1 + CONFIDENCE) / 2
-"""Confidence of each of two bounds that hold together at :data:`CONFIDENCE`."""
 GOAL: Final = 0.9
 """Share of the claim for which the number of answers is computed."""
 
 
 def render(records: dict[str, list[Record]]) -> str:
     """Render the page from the records of all sections."""
-    parts = [INTRODUCTION]
+    parts = [INTRODUCTION, f"## Summary\n{wrap_paragraph(summarise(records))}"]
     for title, text, section, columns in LAYOUT:
         rows = [[_show(record, column) for column in columns.values()] for record in records.get(section, [])]
         parts.append(f"## {title}\n{text}\n\n{_make_table(list(columns), rows)}")
@@ -38,11 +36,8 @@ def render(records: dict[str, list[Record]]) -> str:
 def make_parts_section(records: list[Record], sampling: Record) -> str:
     """Make the section about rate and noise measured in separate cells."""
     rows = []
-    rate = bound_rate(Counts(*sampling["counts"]), sampling["noise"], HALF_EACH)
     for record in (each for each in records if each["rate"] == 1):
-        claim = AnswerLaw(record["noise"], RATE)
-        shown = AnswerLaw(1 / bound_separation(Counts(*record["counts"]), HALF_EACH), rate)
-        share = shown.compute_epsilon(DELTA) / claim.compute_epsilon(DELTA)
+        claim, share = AnswerLaw(record["noise"], RATE), share_by_parts(record, sampling)
         numbers = [f"{record['noise']:g}", f"{claim.compute_epsilon(DELTA):.4g}", f"{100 * share:.1f} %"]
         rows.append([*numbers, f"{find_answers(claim, GOAL):.2g}"])
     heads = ["noise σ", "claimed ε", "shown share", f"answers for {100 * GOAL:g} % directly"]
