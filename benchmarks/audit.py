@@ -125,7 +125,7 @@ def main() -> int:
     """Run sections, store their records, and write the page; return 1 if a claim is refuted."""
     parser = argparse.ArgumentParser(description="Audit the privacy mechanism, and write docs/audit.md.")
     parser.add_argument("--section", action="append", choices=[*SECTIONS, "detection"], help="run only this section")
-    parser.add_argument("--size", type=json.loads, default={}, help="JSON with sizes other than those of the page")
+    parser.add_argument("--size", type=json.loads, default={}, help="JSON with sizes that replace the usual ones")
     parser.add_argument("--page", action="store_true", help="write the page from stored records")
     parser.add_argument("--processes", type=int, default=2, help="number of processes")
     options = parser.parse_args()
