@@ -123,9 +123,10 @@ Answers of all kinds of queries in turn, for units of one row and of three. Subs
 replacement, and those at 0.02 by their gaps. The number of answers limits the shares here. More answers of one kind
 follow."""
 
-MANY: Final = """\
-Two hundred orthogonal canaries in each answer, which makes many answers fast. At a small rate and much noise, even
-these answers are too few to show a share directly: *Sampling rate and noise by parts* combines two cells instead."""
+MANY: Final = f"""\
+Two hundred orthogonal canaries in each answer, which makes many answers fast. At the rate {RATE:g}, the number of
+answers limits the share. *Sampling rate and noise by parts* states how many a direct bound needs, and combines two
+cells instead."""
 
 VISIBLE_RATE: Final = """\
 The same at so little noise that an answer shows whether its canary was in the subsample. *Shown rate* is a lower bound
