@@ -31,18 +31,14 @@ def share_by_parts(record: Record, sampling: Record) -> float:
 def summarise(records: dict[str, list[Record]]) -> str:
     """Summarise the shown shares of all attacks."""
     full = [each for each in records["canaries"] if each["rate"] == 1]
-    shares = {
-        "single questions at rate 1": _list_shares(full),
-        f"such questions at rate {RATE:g}, by parts": [share_by_parts(each, records["sampling"][0]) for each in full],
-        "whole runs": _list_shares(records["transcripts"]),
-        "the final release alone": _list_shares(records["releases"]),
-    }
-    *some, last = [f"{_describe_range(found)} for {name}" for name, found in shares.items()]
-    most = max(max(found) for found in shares.values())
+    by_parts = [share_by_parts(each, records["sampling"][0]) for each in full]
+    questions, runs, releases = (_list_shares(each) for each in (full, records["transcripts"], records["releases"]))
+    most = max(*questions, *by_parts, *runs, *releases)
     verdict = "No share exceeds 100 %." if most <= 1 else "**A share exceeds 100 %.**"
     return (
-        f"At {100 * CONFIDENCE:g} % confidence, attacks show these shares of the claimed ε: {', '.join(some)}, and "
-        f"{last}. {verdict}"
+        f"Shares are of the claimed ε, at {100 * CONFIDENCE:g} % confidence. Attacks on single questions show "
+        f"{_describe_range(questions)} at rate 1. At rate {RATE:g} they show {_describe_range(by_parts)}, by parts. Attacks on whole runs "
+        f"show {_describe_range(runs)}. Attacks on the final release alone show {_describe_range(releases)}. {verdict}"
     )
 
 
