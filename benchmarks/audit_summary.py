@@ -37,8 +37,9 @@ def summarise(records: dict[str, list[Record]]) -> str:
     verdict = "No share exceeds 100 %." if most <= 1 else "**A share exceeds 100 %.**"
     return (
         f"Shares are of the claimed ε, at {100 * CONFIDENCE:g} % confidence. Attacks on single questions show "
-        f"{_describe_range(questions)} at rate 1. At rate {RATE:g} they show {_describe_range(by_parts)}, by parts. Attacks on whole runs "
-        f"show {_describe_range(runs)}. Attacks on the final release alone show {_describe_range(releases)}. {verdict}"
+        f"{_describe_range(questions)} at rate 1. At rate {RATE:g} they show {_describe_range(by_parts)}, by parts. "
+        f"Attacks on whole runs show {_describe_range(runs)}. "
+        f"Attacks on the final release alone show {_describe_range(releases)}. {verdict}"
     )
 
 
