@@ -1,7 +1,8 @@
 """The page of the privacy audit: runs its sections, stores the records, and writes ``docs/audit.md``.
 
-``python -m benchmarks.audit`` runs everything and writes the page. ``--section NAME`` runs some sections only and keeps
-the stored records of the others. ``--page`` writes the page from stored records alone.
+``python -m benchmarks.audit`` runs everything, and writes the page and the summary in ``docs/privacy.md``. ``--section
+NAME`` runs some sections only and keeps the stored records of the others. ``--size '{"runs": 24}'`` changes sizes, for
+a shorter run. ``--page`` writes both from stored records alone.
 """
 
 import argparse
@@ -15,15 +16,17 @@ from typing import Final
 
 import numpy as np
 
-from app.inference.audit.report import PAGE, RATE, SECTIONS, VISIBLE, Record, list_tasks
+from app.inference.audit.report import PAGE, RATE, SECTIONS, VISIBLE, Record, Size, list_tasks
 from app.privacy.audit.laws import AnswerLaw, Array64
 from app.privacy.audit.sequential import Alternative, LawWatch, find_alarm
 from app.privacy.audit.thresholds import ALARM
 from benchmarks.audit_page import SHARES, WATCHES, render
+from benchmarks.audit_summary import summarise, write_summary
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 RECORDS: Final = ROOT / "docs" / "benchmarks" / "audit.json"
 DOCUMENT: Final = ROOT / "docs" / "audit.md"
+PROMISES: Final = ROOT / "docs" / "privacy.md"
 LONG: Final = ("releases", "transcripts", "canaries")
 """Sections that take longest."""
 _BEYOND: Final = 50.0
@@ -94,11 +97,13 @@ def _dump(record: Record) -> str:
     return json.dumps(record, default=float, ensure_ascii=False)
 
 
-def run_sections(sections: Sequence[str], processes: int) -> None:
+def run_sections(sections: Sequence[str], size: Size, processes: int) -> None:
     """Run sections in separate processes, long ones first; store each when it is complete."""
     with ProcessPoolExecutor(processes) as pool:
         ordered = sorted(sections, key=lambda name: name not in LONG)
-        tasks = {name: [pool.submit(run_part, name, part) for part in range(count_parts(name))] for name in ordered}
+        tasks = {
+            name: [pool.submit(run_part, name, part, size) for part in range(count_parts(name))] for name in ordered
+        }
         for name, parts in tasks.items():
             found = [record for part in parts for record in part.result()]
             for record in found:
@@ -111,23 +116,26 @@ def count_parts(section: str) -> int:
     return 1 if section == "detection" else len(list_tasks(section, PAGE))
 
 
-def run_part(section: str, part: int) -> list[Record]:
+def run_part(section: str, part: int, size: Size) -> list[Record]:
     """Run one part of a section."""
-    return list(measure_detection()) if section == "detection" else list_tasks(section, PAGE)[part]()
+    return list(measure_detection()) if section == "detection" else list_tasks(section, size)[part]()
 
 
 def main() -> int:
     """Run sections, store their records, and write the page; return 1 if a claim is refuted."""
     parser = argparse.ArgumentParser(description="Audit the privacy mechanism, and write docs/audit.md.")
     parser.add_argument("--section", action="append", choices=[*SECTIONS, "detection"], help="run only this section")
+    parser.add_argument("--size", type=json.loads, default={}, help="JSON with sizes that replace the usual ones")
     parser.add_argument("--page", action="store_true", help="write the page from stored records")
     parser.add_argument("--processes", type=int, default=2, help="number of processes")
     options = parser.parse_args()
     if not options.page:
-        run_sections(options.section or [*SECTIONS, "detection"], options.processes)
+        size = replace(PAGE, **options.size)
+        run_sections(options.section or [*SECTIONS, "detection"], size, options.processes)
     records = read_records()
     if {*SECTIONS, "detection"} <= records.keys():
         DOCUMENT.write_text(render(records))
+        write_summary(PROMISES, summarise(records))
     return int(not all(record["holds"] for each in records.values() for record in each))
 
 

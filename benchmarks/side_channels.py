@@ -27,7 +27,7 @@ from benchmarks.figures import write_lines
 from benchmarks.observed_jobs import UNITS, Observation, Value, open_observer
 from benchmarks.summaries import wrap_paragraph
 
-ROUNDS: Final = {"dp-psvi": 50, "upload": 40}
+ROUNDS: Final = {"upload": 40, "dp-psvi": 40, "dp-psvi-surrogate": 36}
 """Rounds of each work. In a round, every table has its turn once, in random order."""
 CHANCE: Final = 0.001
 """Chance that a measurement without any difference states a finding."""

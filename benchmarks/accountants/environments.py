@@ -11,7 +11,7 @@ from benchmarks.peers.environments import PeerFailed, install
 FOLDER: Final = ROOT / ".accountants"
 """Where environments are installed; git ignores it."""
 HERE: Final = Path(__file__).parent
-_SECONDS: Final = 1800
+_SECONDS: Final = 7200
 _LAST: Final = 300
 """Characters of an error that are kept."""
 

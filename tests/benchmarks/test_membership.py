@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import ndtr
 
 from app.inference.core.plan import MechanismPlan
@@ -13,17 +14,19 @@ from benchmarks import membership
 from benchmarks.membership import (
     ATTACKERS,
     CANDIDATES,
+    CONFIDENCE,
     Result,
     bound_area,
     bound_curve,
     count_power,
     describe_candidates,
+    draw_coins,
     make_plan,
     release_once,
     render_page,
 )
 
-RESULT = Result("vips", 2.0, "own laws", 2, 200, 0.6, 0.7, 0.8, 0.1, 0.05, 0.2, 0.01, 0.0, 0.02)
+RESULT = Result("vips", 2.0, "own laws", 2, 200, 0.6, 0.7, 0.8, 0.1, 0.05, 0.2, 0.25, 0.01, 0.0, 0.02, 0.05)
 
 
 def _draw_features(seed: int, runs: int) -> tuple[np.ndarray, np.ndarray]:
@@ -51,9 +54,18 @@ def test_an_attacker_of_noise_guesses(name: str) -> None:
 
 def test_power_counts_members_above_the_threshold_of_others() -> None:
     scores, coins = np.array([*range(100), *range(50, 150)], dtype=np.float64), np.repeat([0.0, 1.0], 100)
-    power, least = count_power(scores, coins, 0.01)
-    assert power == pytest.approx(0.51)
-    assert 0.3 < least < power
+    found = count_power(scores, coins, 0.01)
+    assert found.rate == pytest.approx(0.51)
+    assert 0.3 < found.least < found.rate
+    assert stats.binom.cdf(1, 100, found.most_false) == pytest.approx((1 - CONFIDENCE) / 2)
+
+
+@pytest.mark.parametrize("runs", [4, 12, 40])
+def test_each_candidate_is_in_one_half_of_the_runs(runs: int) -> None:
+    """Otherwise shadow runs might never contain a candidate, and it had no law."""
+    coins = draw_coins(runs)
+    assert coins.sum(axis=0).tolist() == [runs / 2] * CANDIDATES
+    assert len({tuple(each) for each in coins.T}) > 1
 
 
 def test_the_guarantee_of_a_plan_is_that_of_its_events() -> None:

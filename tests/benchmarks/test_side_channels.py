@@ -1,11 +1,14 @@
 """The statistics of the side-channel benchmark: planted differences are found, and equal laws are not."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benchmarks.observed_jobs import PLACE, UNITS, Observation, make_table
+from app.inference.registry import DEFAULT
+from benchmarks.observed_jobs import JOBS, PLACE, UNITS, Observation, make_table, measure_processor
 from benchmarks.side_channels import CHANCE, LEAST_ROUNDS, Comparison, Round, compare, list_findings, render_page
 from benchmarks.side_channels import ROUNDS as DEFAULTS
 
@@ -85,3 +88,16 @@ def test_tables_differ_in_one_row() -> None:
     tables = {unit: make_table(unit).decode().splitlines() for unit in UNITS}
     assert len({tuple(lines[: PLACE + 1] + lines[PLACE + 2 :]) for lines in tables.values()}) == 1
     assert len({lines[PLACE + 1] for lines in tables.values()}) == len(UNITS)
+
+
+def test_every_work_has_rounds() -> None:
+    """W3: uploads, one method with a fixed number of queries, and the default method."""
+    assert set(DEFAULTS) == {"upload", *JOBS}
+    assert DEFAULT in JOBS
+
+
+def test_processor_time_of_children_counts() -> None:
+    """Each upload is read in a child."""
+    began = measure_processor()
+    subprocess.run([sys.executable, "-c", "sum(range(3_000_000))"], check=True)
+    assert measure_processor() - began > 0.02

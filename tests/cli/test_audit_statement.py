@@ -4,6 +4,7 @@ import base64
 import copy
 import hashlib
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ def document(settings: Settings) -> dict[str, Any]:
         "one-run": [
             {"canaries": 1000, "guesses": 150, "correct": 120, "by_guesses": by_guesses, "epsilon": 9.0, "holds": True}
         ],
+        "guesses": [_record_guesses([70, 65, 71])],
         "releases": [_record_release([60, 100, 40, 100])],
     }
     with pytest.MonkeyPatch.context() as patch:
@@ -76,6 +78,22 @@ def _record_release(counts: list[int]) -> dict[str, Any]:
     }
 
 
+def _record_guesses(correct: list[int]) -> dict[str, Any]:
+    """Make the record of runs with a hundred canaries each and mu 1."""
+    claim = AnswerLaw(1.0)
+    evidence = float(guesses.weigh_shares(np.array(correct) / 100, claim).max(initial=0.0))
+    return {
+        "noise": 4.0,
+        "queries": 16,
+        "canaries": 100,
+        "correct": correct,
+        "epsilon": claim.compute_epsilon(DELTA),
+        "most_accuracy": guesses.compute_accuracy(claim),
+        "privacy_evidence": evidence,
+        "holds": evidence < -math.log(report.CHANCE),
+    }
+
+
 def _sign(settings: Settings, statement: dict[str, Any]) -> dict[str, Any]:
     return Signer(read_secret_key(settings.keys_dir / RELEASE)).sign(statement)
 
@@ -83,7 +101,7 @@ def _sign(settings: Settings, statement: dict[str, Any]) -> dict[str, Any]:
 def test_a_true_statement_is_verified_and_its_bounds_computed_again(document: dict[str, Any], key: str) -> None:
     found = verify_audit(document, [key])
     assert found.holds
-    assert found.checked == 3 * 2 + 1
+    assert found.checked == 3 * 2 + 1 + 3
     code = found.statement["code"]
     assert (code["commit"], code["version"]) == ("0123abc", "0.1.0")
     assert set(code["sources"]) == {"app", "workers", "migrations"}
@@ -160,6 +178,7 @@ REFUTED: dict[str, Change] = {
         "one-run",
         GUESSES | {"epsilon": 0.1, "by_guesses": guesses.bound_epsilon_by_guesses(150, 150, 150, DELTA, CONFIDENCE)},
     ),
+    "guesses in several runs": _claim("guesses", _record_guesses([90] * 60)),
     "a contribution": _claim("contributions", {"query": "mean_sum", "one_row": 1.01, "three_rows": 0.9}),
     "a text": lambda statement: statement["records"]["canaries"][0].update(holds="no"),
 }
@@ -181,6 +200,7 @@ MISSING: dict[str, Change] = {
     "a section": lambda statement: statement["records"].pop("releases"),
     "all": lambda statement: statement.update(records={}),
     "counts": lambda statement: statement["records"]["canaries"][0].pop("counts"),
+    "guesses": lambda statement: statement["records"]["guesses"][0].pop("correct"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The bound from guesses about many canaries in one run."""
+"""Guesses about many canaries: the bound in one run, and the evidence in several."""
 
 import math
 
@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from app.privacy.audit.bounds import bound_proportion
-from app.privacy.audit.guesses import bound_epsilon_by_guesses, compute_p_value
+from app.privacy.audit.guesses import bound_epsilon_by_guesses, compute_accuracy, compute_p_value, weigh_shares
+from app.privacy.audit.laws import AnswerLaw
 
 
 @pytest.mark.parametrize(("guesses", "correct"), [(100, 80), (500, 300), (40, 40)])
@@ -43,3 +44,32 @@ def test_guesses_by_chance_bound_nothing() -> None:
     assert compute_p_value(10, 5, 0, 1.0, 1e-6) == 1
     with pytest.raises(ValueError, match="guesses"):
         compute_p_value(10, 5, 6, 1.0, 1e-6)
+
+
+def test_the_best_guess_is_as_often_correct_as_computed() -> None:
+    """A second derivation: the likelihood ratio's threshold of a normal law is in the middle."""
+    assert compute_accuracy(AnswerLaw(1.0)) == pytest.approx(stats.norm.cdf(0.5))
+    claim = AnswerLaw(0.7, 0.3)
+    threshold = claim.find_threshold(0.0)
+    right = claim.exceed(threshold, present=True) + 1 - claim.exceed(threshold, present=False)
+    assert compute_accuracy(claim) == pytest.approx(float(right) / 2)
+
+
+@pytest.mark.parametrize("canaries", [1, 50])
+def test_w12_evidence_of_a_true_claim_is_a_fair_bet(canaries: int) -> None:
+    """W12: its expected value after a run is 1, also if all canaries of a run share one fate."""
+    claim = AnswerLaw(1.0)
+    p = compute_accuracy(claim)
+    together = p * np.exp(weigh_shares(np.array([1.0]), claim)) + (1 - p) * np.exp(weigh_shares(np.array([0.0]), claim))
+    assert together[0] == pytest.approx(1.0, rel=1e-12)
+    correct = np.arange(canaries + 1)
+    mass = stats.binom.pmf(correct, canaries, p)
+    assert mass @ np.exp(weigh_shares(correct[:, None] / canaries, claim)[:, 0]) == pytest.approx(1.0, rel=1e-12)
+
+
+def test_evidence_grows_from_run_to_run() -> None:
+    """Two runs multiply, at each stake."""
+    one, two = weigh_shares(np.array([1.0, 1.0]), AnswerLaw(1.0))
+    assert one > 0
+    assert two > 2 * one
+    assert np.all(weigh_shares(np.zeros(3), AnswerLaw(1.0)) < 0)

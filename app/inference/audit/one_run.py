@@ -91,6 +91,12 @@ def count_correct_guesses(scores: Sample, guesses: int) -> int:
     return int(scores.present[highest].sum() + (1 - scores.present[lowest]).sum())
 
 
+def count_correct_in_runs(claim: AnswerLaw, queries: int, canaries: int, runs: int) -> Array64:
+    """Run ``runs`` times, and guess every coin by its likelihood ratio; count correct guesses in each run."""
+    scores = (score_one_run(claim, queries, canaries) for _ in range(runs))
+    return np.array([float(np.sum((each.answers > 0) == (each.present > 0))) for each in scores])
+
+
 def count_canary_positives(claim: AnswerLaw, answers: int, confidence: float) -> tuple[Counts, float]:
     """Ask about fresh canaries, ``answers`` times in all, and count positives.
 

@@ -24,10 +24,14 @@ from app.privacy.audit.shadow import NormalRatio, choose_by_training, estimate_s
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Features ``(n, k)`` of the releases of n runs; ``present`` ``(n,)`` is 1 where the canary was in."""
+    """Features ``(n, k)`` of the releases of n runs; ``present`` ``(n,)`` is 1 where the canary was in.
+
+    ``statistics`` ``(n,)`` summarise all answers (:class:`app.inference.audit.transcripts.Transcript`).
+    """
 
     features: Array64
     present: Array64
+    statistics: Array64
 
 
 def describe_release(released: Released, scenario: Scenario) -> Array64:
@@ -103,4 +107,5 @@ def draw_runs(scenario: Scenario, separation: float, runs: int) -> Runs:
     """Run the method ``runs`` times in each world."""
     found = [run_once(scenario, separation, present=flag) for flag in (True, False) for _ in range(runs)]
     features = np.stack([describe_release(run.released, scenario) for run in found])
-    return Runs(features, np.array([float(run.present) for run in found]))
+    present, statistics = (np.array([float(getattr(run, name)) for run in found]) for name in ("present", "statistic"))
+    return Runs(features, present, statistics)

@@ -7,18 +7,24 @@ chance so small that of 1,000 reports at most one refutes a true claim.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from app.inference.audit.mechanism import CONFIDENCE, DELTA, DENSE_SLOTS, Cell, audit_cell, compute_share
-from app.inference.audit.one_run import count_canary_positives, count_correct_guesses, score_one_run
+from app.inference.audit.one_run import (
+    count_canary_positives,
+    count_correct_guesses,
+    count_correct_in_runs,
+    score_one_run,
+)
 from app.inference.audit.releases import attack_releases, draw_runs
 from app.inference.audit.scenarios import Scenario, list_scenarios
 from app.inference.audit.subjects import list_subjects
 from app.inference.audit.transcripts import run_once
+from app.inference.private_zone.rng import make_monte_carlo_generator
 from app.privacy.audit.bounds import (
     Counts,
     bound_epsilon,
@@ -30,7 +36,7 @@ from app.privacy.audit.bounds import (
     find_separation,
     is_refuted,
 )
-from app.privacy.audit.guesses import bound_epsilon_by_guesses
+from app.privacy.audit.guesses import bound_epsilon_by_guesses, compute_accuracy, weigh_shares
 from app.privacy.audit.laws import AnswerLaw
 from app.privacy.audit.trees import TREES, audit_filter
 from app.privacy.filter import design
@@ -41,13 +47,16 @@ NOISES: Final = (1.0, 2.0, 5.0)
 RATE: Final = 0.02
 VISIBLE: Final = 0.05
 """A noise multiplier at which an answer shows whether its canary was in the subsample."""
-_MU: Final = 16.0
+_MU: Final = 20.0
 """Separation of audited transcripts. It is large, so that few runs suffice."""
 EPSILONS: Final = (8.0, 32.0)
 """Claims at which final releases are audited."""
 _ONE_RUN: Final = (1000, 16, 150)
 """Canaries, queries and guesses of the audit in one run."""
-
+_RUNS: Final = (100, 16, 80)
+"""Canaries, queries and runs of the audit by guesses: the fewest runs that refute half of the planned noise surely."""
+_SIMULATIONS: Final = 1000
+"""Simulated audits, of which the share with an alarm is the power."""
 
 CHANCE: Final = 1e-3 / 128
 """Chance of refuting one true claim. A report refutes claims in at most 128 ways."""
@@ -74,8 +83,8 @@ class Size:
 Audit = Callable[[Size], Record]
 """An audit of one claim."""
 
-QUICK: Final = Size(40, 100_000, 100_000, 3, 3, 3)
-PAGE: Final = Size(600, 2_000_000, 14_000_000, 120, 30, 80)
+QUICK: Final = Size(40, 100_000, 100_000, 3, 2, 2)
+PAGE: Final = Size(300, 2_000_000, 6_000_000, 60, 16, 40)
 
 
 def choose_size(answers: int | None) -> Size:
@@ -119,9 +128,13 @@ def audit_mechanism(size: Size) -> Iterator[Record]:
         }
 
 
-def list_canary_audits(_: Size) -> list[Audit]:
-    """List audits with many canaries in each answer, which is fast."""
-    return [partial(audit_many_answers, AnswerLaw(noise, rate)) for rate in (1.0, RATE) for noise in NOISES]
+def list_canary_audits() -> list[Audit]:
+    """List audits with many canaries in each answer, which is fast.
+
+    More noise than 1 at a small rate shows nothing in this many answers.
+    """
+    claims = [*(AnswerLaw(noise) for noise in NOISES), AnswerLaw(1.0, RATE)]
+    return [partial(audit_many_answers, claim) for claim in claims]
 
 
 def audit_sampling(size: Size) -> Iterator[Record]:
@@ -150,7 +163,7 @@ def audit_many_answers(claim: AnswerLaw, size: Size) -> Record:
     }
 
 
-def list_transcript_audits(_: Size) -> list[Audit]:
+def list_transcript_audits() -> list[Audit]:
     """List audits of whole runs of every private method and its variants."""
     return [partial(audit_transcript, scenario) for scenario in list_scenarios()]
 
@@ -172,24 +185,26 @@ def audit_transcript(scenario: Scenario, size: Size) -> Record:
         "shown": shown,
         "by_threshold": bound_separation(counts, CONFIDENCE),
         "epsilon": claim.compute_epsilon(DELTA),
-        "by_shape": AnswerLaw(1 / shown).compute_epsilon(DELTA) if shown > 0 else 0.0,
+        "by_shape": _price(shown),
         "counts": _list_counts(counts),
         "holds": is_within and bound_mean(*worlds, 1 - CHANCE) <= runs[0].claim,
     }
 
 
-def list_release_audits(size: Size) -> list[Audit]:
-    """List audits of the final release alone, of every private method; a quick audit takes the first claim only."""
-    claims = EPSILONS if size.releases > QUICK.releases else EPSILONS[:1]
+def list_release_audits() -> list[Audit]:
+    """List audits of the final release alone, of every private method."""
     plain = [scenario for scenario in list_scenarios() if not scenario.parameters]
-    return [partial(audit_release, scenario, epsilon) for scenario in plain for epsilon in claims]
+    return [partial(audit_release, scenario, epsilon) for scenario in plain for epsilon in EPSILONS]
 
 
 def audit_release(scenario: Scenario, epsilon: float, size: Size) -> Record:
-    """Audit the final release alone of one scenario, at one claim."""
+    """Audit final releases of one scenario at one claim, and their answers."""
     mu = find_separation(epsilon, DELTA)
     shadows, fresh = (draw_runs(scenario, mu, count) for count in (size.shadows, size.releases))
     claim, found = AnswerLaw(1 / mu), attack_releases(shadows, fresh)
+    present = np.concatenate([shadows.present, fresh.present])
+    statistics = np.concatenate([shadows.statistics, fresh.statistics])
+    worlds = statistics[present == 1], statistics[present == 0]
     return {
         "method": scenario.name,
         "shadows": len(shadows.present),
@@ -200,9 +215,15 @@ def audit_release(scenario: Scenario, epsilon: float, size: Size) -> Record:
         "epsilon": epsilon,
         "by_shape": bound_epsilon_by_shape(found.by_shape, claim, DELTA, CONFIDENCE),
         "alone": bound_epsilon(found.alone, DELTA, CONFIDENCE),
+        "by_answers": _price(bound_mean(*worlds, CONFIDENCE)),
         "counts": _list_counts(found.by_shape),
-        "holds": not is_refuted(found.by_shape, claim, 1 - CHANCE),
+        "holds": not is_refuted(found.by_shape, claim, 1 - CHANCE) and bound_mean(*worlds, 1 - CHANCE) <= mu,
     }
+
+
+def _price(separation: float) -> float:
+    """Price a bound on mu as epsilon."""
+    return AnswerLaw(1 / separation).compute_epsilon(DELTA) if separation > 0 else 0.0
 
 
 def audit_one_run(_: Size) -> Iterator[Record]:
@@ -225,9 +246,39 @@ def audit_one_run(_: Size) -> Iterator[Record]:
             "correct": correct,
             "epsilon": epsilon,
             "by_guesses": by_guesses,
+            "most_by_guesses": bound_epsilon_by_guesses(canaries, guesses, guesses, DELTA, CONFIDENCE),
             "by_shape": by_shape,
             "holds": strictly <= epsilon and not is_refuted(counts, claim, 1 - CHANCE),
         }
+
+
+def audit_guesses(_: Size) -> Iterator[Record]:
+    """Audit several runs with many canaries, by guesses alone."""
+    canaries, queries, runs = _RUNS
+    noise = 4.0
+    claim = AnswerLaw(noise / np.sqrt(queries))
+    correct = count_correct_in_runs(AnswerLaw(noise), queries, canaries, runs)
+    evidence = float(weigh_shares(correct / canaries, claim).max(initial=0.0))
+    yield {
+        "noise": noise,
+        "queries": queries,
+        "canaries": canaries,
+        "runs": runs,
+        "epsilon": claim.compute_epsilon(DELTA),
+        "correct": correct.astype(int).tolist(),
+        "accuracy": float(np.mean(correct)) / canaries,
+        "most_accuracy": compute_accuracy(claim),
+        "power": simulate_power(claim, canaries, runs),
+        "privacy_evidence": evidence,
+        "holds": evidence < _MOST_EVIDENCE,
+    }
+
+
+def simulate_power(claim: AnswerLaw, canaries: int, runs: int) -> float:
+    """Simulate how often runs refute ``claim`` if noise has half of its scale."""
+    truth = compute_accuracy(replace(claim, noise=claim.noise / 2))
+    shares = make_monte_carlo_generator().binomial(canaries, truth, (_SIMULATIONS, runs)) / canaries
+    return float(np.mean(weigh_shares(shares, claim).max(axis=1) >= _MOST_EVIDENCE))
 
 
 def audit_filters(_: Size) -> Iterator[Record]:
@@ -250,7 +301,7 @@ def _list_counts(counts: Counts) -> list[int]:
     return [int(number) for number in (counts.true, counts.present, counts.false, counts.absent)]
 
 
-_PARTS: Final[dict[str, Callable[[Size], list[Audit]]]] = {
+_PARTS: Final[dict[str, Callable[[], list[Audit]]]] = {
     "canaries": list_canary_audits,
     "transcripts": list_transcript_audits,
     "releases": list_release_audits,
@@ -259,7 +310,7 @@ _PARTS: Final[dict[str, Callable[[Size], list[Audit]]]] = {
 
 
 def _audit_parts(section: str, size: Size) -> Iterator[Record]:
-    return (audit(size) for audit in _PARTS[section](size))
+    return (audit(size) for audit in _PARTS[section]())
 
 
 SECTIONS: Final[dict[str, Callable[[Size], Iterator[Record]]]] = {
@@ -270,6 +321,7 @@ SECTIONS: Final[dict[str, Callable[[Size], Iterator[Record]]]] = {
     "transcripts": partial(_audit_parts, "transcripts"),
     "releases": partial(_audit_parts, "releases"),
     "one-run": audit_one_run,
+    "guesses": audit_guesses,
     "filter": audit_filters,
 }
 
@@ -277,5 +329,5 @@ SECTIONS: Final[dict[str, Callable[[Size], Iterator[Record]]]] = {
 def list_tasks(section: str, size: Size) -> list[Callable[[], list[Record]]]:
     """List the parts of a section that may run in separate processes; their records follow each other."""
     if section in _PARTS:
-        return [partial(lambda audit: [audit(size)], audit) for audit in _PARTS[section](size)]
+        return [partial(lambda audit: [audit(size)], audit) for audit in _PARTS[section]()]
     return [lambda: list(SECTIONS[section](size))]

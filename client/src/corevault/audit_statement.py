@@ -24,7 +24,8 @@ from corevault.verification import read_pins, verify_signature
 _TOLERANCE: Final = 1e-6
 """Largest relative difference between a stated and a computed bound."""
 _MOST_EPSILON: Final = 600.0
-_COUNTED: Final = frozenset({"mechanism", "canaries", "sampling", "transcripts", "releases", "one-run"})
+_STAKES: Final = (0.25, 0.5, 0.9, 0.99)
+_COUNTED: Final = frozenset({"mechanism", "canaries", "sampling", "transcripts", "releases", "one-run", "guesses"})
 """Sections whose records have counts."""
 
 
@@ -89,38 +90,41 @@ def _read(document: Mapping[str, Any]) -> Certificate:
 
 def _check_record(record: Mapping[str, Any], plan: Mapping[str, Any], section: str) -> int:
     """Computes the bounds of a record again; returns their number."""
-    delta, confidence, chance = (float(plan[name]) for name in ("delta", "confidence", "chance"))
-    expected: dict[str, float] = {}
-    is_refuted = False
-    if {"counts", "noise", "rate", "by_shape"} <= record.keys():
-        noise, rate = float(record["noise"]), float(record["rate"])
-        expected["epsilon"] = compute_epsilon(noise, rate, delta)
-        expected["by_shape"] = bound_epsilon(record["counts"], noise, rate, delta, confidence)
-        is_refuted = _refutes(record["counts"], noise, rate, 1 - chance)
-    elif {"counts", "mu", "by_threshold"} <= record.keys():
-        expected["epsilon"] = compute_epsilon(1 / float(record["mu"]), 1.0, delta)
-        expected["by_threshold"] = bound_separation(record["counts"], confidence)
-        is_refuted = _refutes(record["counts"], 1 / float(record["mu"]), 1.0, 1 - chance)
-    elif {"counts", "mu", "by_shape"} <= record.keys():
-        noise = 1 / float(record["mu"])
-        expected["epsilon"] = compute_epsilon(noise, 1.0, delta)
-        expected["by_shape"] = bound_epsilon(record["counts"], noise, 1.0, delta, confidence)
-        is_refuted = _refutes(record["counts"], noise, 1.0, 1 - chance)
-    elif {"canaries", "guesses", "correct", "by_guesses", "epsilon"} <= record.keys():
-        canaries, guesses, correct = (int(record[name]) for name in ("canaries", "guesses", "correct"))
-        expected["by_guesses"] = bound_by_guesses(canaries, guesses, correct, delta, confidence)
-        strictly = bound_by_guesses(canaries, guesses, correct, delta, 1 - chance)
-        is_refuted = strictly > float(record["epsilon"]) + _TOLERANCE
-    elif section == "contributions":
-        is_refuted = max(float(record["one_row"]), float(record["three_rows"])) > 1
-    elif section in _COUNTED:
-        raise ValueError("a record has no counts")
+    expected, is_refuted = _compute_again(record, plan, section)
     for name, value in expected.items():
         if not math.isclose(float(record[name]), value, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
             raise VerificationError(f"The stated {name} of a record does not follow from its counts.")
     if not isinstance(record["holds"], bool) or (is_refuted and record["holds"]):
         raise VerificationError("By the statement a claim holds, but its numbers refute the claim.")
     return len(expected)
+
+
+def _compute_again(record: Mapping[str, Any], plan: Mapping[str, Any], section: str) -> tuple[dict[str, float], bool]:
+    """The bounds of a record by name, and whether they refute the claim."""
+    delta, confidence, chance = (float(plan[name]) for name in ("delta", "confidence", "chance"))
+    if "counts" in record and not {"by_shape", "by_threshold"}.isdisjoint(record):
+        is_run = "mu" in record
+        noise, rate = (1 / float(record["mu"]), 1.0) if is_run else (float(record["noise"]), float(record["rate"]))
+        expected = {"epsilon": compute_epsilon(noise, rate, delta)}
+        if "by_threshold" in record:
+            expected["by_threshold"] = bound_separation(record["counts"], confidence)
+        else:
+            expected["by_shape"] = bound_epsilon(record["counts"], noise, rate, delta, confidence)
+        return expected, _refutes(record["counts"], noise, rate, 1 - chance)
+    if {"canaries", "guesses", "correct", "by_guesses", "epsilon"} <= record.keys():
+        canaries, guesses, correct = (int(record[name]) for name in ("canaries", "guesses", "correct"))
+        strictly = bound_by_guesses(canaries, guesses, correct, delta, 1 - chance)
+        expected = {"by_guesses": bound_by_guesses(canaries, guesses, correct, delta, confidence)}
+        return expected, strictly > float(record["epsilon"]) + _TOLERANCE
+    if {"canaries", "correct", "most_accuracy", "privacy_evidence"} <= record.keys():
+        noise = float(record["noise"]) / math.sqrt(record["queries"])
+        evidence, accuracy = weigh_guesses(record["correct"], int(record["canaries"]), noise)
+        expected = {"epsilon": compute_epsilon(noise, 1.0, delta), "most_accuracy": accuracy}
+        return expected | {"privacy_evidence": evidence}, evidence >= -math.log(chance)
+    if section in _COUNTED:
+        raise ValueError("a record has no counts")
+    is_refuted = section == "contributions" and max(float(record["one_row"]), float(record["three_rows"])) > 1
+    return {}, is_refuted
 
 
 def _refutes(counts: Sequence[float], noise: float, rate: float, confidence: float) -> bool:
@@ -205,6 +209,22 @@ def bound_by_guesses(canaries: int, guesses: int, correct: int, delta: float, co
         is_refuted = _compute_chance(canaries, guesses, correct, middle, delta) <= 1 - confidence
         low, high = (middle, high) if is_refuted else (low, middle)
     return low
+
+
+def weigh_guesses(correct: Sequence[int], canaries: int, noise: float) -> tuple[float, float]:
+    """The evidence by guesses in several runs, and the claimed rate of correct guesses.
+
+    A bet on each run multiplies the capital of a stake by ``1 + stake (share / rate - 1)``. The evidence is the mean
+    capital of all stakes. The logarithm of its largest value is returned.
+    """
+    rate = float(ndtr(0.5 / noise))
+    capital, largest = dict.fromkeys(_STAKES, 1.0), 1.0
+    for each in correct:
+        if not 0 <= each <= canaries:
+            raise ValueError("there are more correct guesses than canaries")
+        capital = {stake: value * (1 + stake * (each / canaries / rate - 1)) for stake, value in capital.items()}
+        largest = max(largest, sum(capital.values()) / len(capital))
+    return math.log(largest), rate
 
 
 def _compute_chance(canaries: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:

@@ -7,12 +7,13 @@ import pytest
 
 from app.inference.audit import report
 from app.inference.audit.releases import Runs
-from app.inference.audit.report import CHANCE, EPSILONS, SECTIONS, Size, choose_size
+from app.inference.audit.report import CHANCE, EPSILONS, SECTIONS, Size, choose_size, simulate_power
 from app.inference.audit.scenarios import list_scenarios
 from app.inference.audit.subjects import list_subjects
 from app.inference.private_zone import mechanisms
 from app.inference.private_zone.mechanisms import DiscreteGaussian
 from app.inference.private_zone.queries import blocks
+from app.privacy.audit.laws import AnswerLaw
 from app.privacy.filter import Filter, design
 
 TINY = Size(3, 10_000, 10_000, 2, 2, 2)
@@ -30,9 +31,9 @@ def test_w12_every_claim_of_the_report_holds(section: str, monkeypatch: pytest.M
 
 
 def test_the_number_of_claims_is_below_the_stated_one() -> None:
-    """Cells are refuted in three ways at most; methods and runs in two, releases in one."""
+    """Cells are refuted in three ways at most; methods, runs and releases in two, guesses in several runs in one."""
     scenarios = len(list_scenarios())
-    assert round(1e-3 / CHANCE) >= 7 * 3 + 7 * 2 + scenarios * 2 + 2 * 2 + scenarios * len(EPSILONS)
+    assert round(1e-3 / CHANCE) >= 7 * 3 + 7 * 2 + scenarios * 2 + 2 * 2 + scenarios * len(EPSILONS) * 2 + 1
 
 
 @pytest.mark.long
@@ -78,9 +79,34 @@ def test_w12_a_release_that_shows_its_canary_is_reported(monkeypatch: pytest.Mon
     present = np.repeat([1.0, 0.0], runs)
 
     def draw(separation: float) -> Callable[..., Runs]:
-        return lambda *_: Runs(separation * present[:, None] + rng.standard_normal((2 * runs, 2)), present)
+        noise = rng.standard_normal(2 * runs)
+        return lambda *_: Runs(separation * present[:, None] + rng.standard_normal((2 * runs, 2)), present, noise)
 
     size = Size(3, 10_000, 10_000, 2, runs, runs)
     for separation, holds in ((0.0, True), (20.0, False)):
         monkeypatch.setattr(report, "draw_runs", draw(separation))
         assert {record["holds"] for record in SECTIONS["releases"](size)} == {holds}
+
+
+def test_w12_answers_that_show_more_than_the_claim_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W12: also if the releases of the same runs show nothing."""
+    runs, rng = 200, np.random.default_rng(0)
+    present = np.repeat([1.0, 0.0], runs)
+    for factor, holds in ((1.0, True), (1.5, False)):
+
+        def draw(_: object, mu: float, __: int, factor: float = factor) -> Runs:
+            noise = rng.standard_normal((2, 2 * runs))
+            return Runs(noise[:1].T, present, factor * mu * present + noise[1])
+
+        monkeypatch.setattr(report, "draw_runs", draw)
+        assert {record["holds"] for record in SECTIONS["releases"](Size(3, 10_000, 10_000, 2, 2, 2))} == {holds}
+
+
+def test_w12_half_of_the_noise_is_refuted_by_guesses_in_several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W7, W12: the audit that assumes nothing about canaries finds it; sixty runs are too few."""
+    assert simulate_power(AnswerLaw(1.0), 100, 80) == 1
+    assert simulate_power(AnswerLaw(1.0), 100, 60) < 0.05
+    original: Callable[..., object] = DiscreteGaussian._draw
+    monkeypatch.setattr(DiscreteGaussian, "_draw", lambda self, count, scale: original(self, count, scale / 2))
+    records = list(SECTIONS["guesses"](TINY))
+    assert [record["holds"] for record in records] == [False]
