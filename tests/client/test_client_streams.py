@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from corevault import Client, InvalidArgument, LogisticRegression, Pseudocoreset, WrongType, example
-from corevault.client import _Calls
+from corevault._calls import Calls
 
 from tests.client.fake import DATASET, Script, ok
 
@@ -26,12 +26,12 @@ def bought(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """The dataset and the idempotency key of each release that is bought."""
     calls = list[tuple[str, str]]()
 
-    async def buy(_: _Calls, dataset: Any, *__: Any, idempotency_key: str, **___: Any) -> Pseudocoreset:
+    async def buy(_: Calls, dataset: Any, *__: Any, idempotency_key: str, **___: Any) -> Pseudocoreset:
         calls.append((dataset.id, idempotency_key))
         core = example()
         return replace(core, release=replace(core.release, id=f"rel_{dataset.id}", dataset_id=dataset.id))
 
-    monkeypatch.setattr(_Calls, "buy", buy)
+    monkeypatch.setattr(Calls, "buy", buy)
     return calls
 
 
