@@ -46,7 +46,7 @@ def _make_index(groups: Mapping[str, list[Operation]]) -> str:
 
 def _link_operation(operation: Operation) -> str:
     method, path, described = operation
-    return f"- [{described['summary']}](#{described['operationId']}): `{method} {path}`"
+    return f"- {{ref}}`{described['summary']} <{described['operationId']}>`: `{method} {path}`"
 
 
 def _make_operation_section(operation: Operation) -> Iterator[str]:

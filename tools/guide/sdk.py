@@ -42,8 +42,8 @@ PAGES: Final = {
     ),
     "asyncio": (
         "Asyncio",
-        """AsyncClient resources.datasets.AsyncDatasets resources.jobs.AsyncJobs resources.releases.AsyncReleases
-        resources.keys.AsyncKeys""",
+        """AsyncClient resources.accounts.AsyncAccounts resources.datasets.AsyncDatasets resources.jobs.AsyncJobs
+        resources.releases.AsyncReleases resources.keys.AsyncKeys""",
     ),
 }
 """Title and public names of each page; all other names are errors."""
