@@ -69,7 +69,7 @@ def is_bad(outcome: Outcome) -> bool:
     return is_calibrated(outcome) and compute_ratio(outcome) > FAR_TIMES
 
 
-def render_page(outcomes: Sequence[Outcome], file: str, seed: int, circumstances: Mapping[str, str]) -> str:
+def render_page(outcomes: Sequence[Outcome], file: str, circumstances: Mapping[str, str]) -> str:
     """The page: groups, epsilons and kinds, then kinds by epsilon, then the worst releases."""
     epsilons = sorted({each.epsilon for each in outcomes})
     kinds = [name for name in KINDS if any(each.kind == name for each in outcomes)]
@@ -81,7 +81,7 @@ def render_page(outcomes: Sequence[Outcome], file: str, seed: int, circumstances
     text = TEXT.format(
         engines=", ".join(list_distinct(each.engine for each in outcomes)),
         tables=f"{len({each.table for each in outcomes}):,}",
-        seed=seed,
+        seed=outcomes[0].seed,
         file=file,
     )
     return PAGE.format(

@@ -78,7 +78,7 @@ def test_a_bad_release_is_calibrated_and_far_off() -> None:
 def test_the_page_counts_failures_and_grades() -> None:
     failed = replace(GOOD, kl=math.nan, grade="", failure="ValueError")
     centre = replace(GOOD, grade="centre-only", kl=100.0, noise_coverage=0.0)
-    text = render_page([GOOD, replace(GOOD, kl=60.0), failed, centre], "reliability.csv", 9, {"commit": "abc"})
+    text = render_page([GOOD, replace(GOOD, kl=60.0), failed, centre], "reliability.csv", {"commit": "abc"})
     expected = "| 4 | 1 | 50% | 1 (50%) | 10.0 | 100% | 50% | 33% | 30.0 | 22.2 |"
     for name in ("**all**", "**well-behaved**", "ε = 0.2", "logistic"):
         assert f"| {name} {expected}" in text
