@@ -88,7 +88,7 @@ def render_page(outcomes: Sequence[Outcome], file: str, circumstances: Mapping[s
 
 
 def render_targets(targets: Sequence[Target]) -> str:
-    """The table of targets, with a line that counts those that hold."""
+    """The table of targets, below their count."""
     words = {True: "yes", False: "**no**", None: NOTHING}
     rows = [[each.asked, each.measured, words[each.holds]] for each in targets]
     held = sum(each.holds is True for each in targets)

@@ -1,4 +1,4 @@
-"""Targets of reliability: what is asked, what a sweep measured, and whether it holds."""
+"""Targets of reliability, and whether the releases of a sweep reach them."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
