@@ -51,11 +51,13 @@ def list_references(case: Case) -> Iterator[Record]:
 
 
 def plan_work(quick: bool) -> Iterator[Job | Record]:
-    """Yields the references and runs of each design."""
-    for case in map(make_design, ("bnd15",) if quick else tuple(AIMS)):
+    """Yields the references of each design, then the runs, seed by seed."""
+    cases = [make_design(name) for name in (("bnd15",) if quick else AIMS)]
+    for case in cases:
         yield from list_references(case)
-        for epsilon in (0.2, 1.0) if quick else EPSILONS:
-            for seed in range(2 if quick else SEEDS):
+    for seed in range(2 if quick else SEEDS):
+        for case in cases:
+            for epsilon in (0.2, 1.0) if quick else EPSILONS:
                 yield Job(case, METHOD, SIZE, seed, epsilon=epsilon)
 
 

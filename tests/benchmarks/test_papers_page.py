@@ -2,18 +2,20 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from benchmarks import papers_page
+from benchmarks import papers, papers_page
 from benchmarks.claims import Claim, Finding, check, is_below
 from benchmarks.environment import PAGES
+from benchmarks.experiment import Experiment
 from benchmarks.experiments import bound, paper_tables
 from benchmarks.figures import read_lines
 from benchmarks.papers import EXPERIMENTS, PAPERS, STUDIES
 from benchmarks.papers_page import DIFFERS, NOT_RUN, PARTLY, REPRODUCED, judge
-from benchmarks.records import Record, open_sink
+from benchmarks.records import REFERENCE, Record, open_sink, read
 from benchmarks.runs import Job, execute
 from benchmarks.tables.real import load
 
@@ -122,3 +124,27 @@ def test_bounds_are_written_and_drawn(tmp_path: Path) -> None:
     bound.draw(tmp_path / "bound.csv", tmp_path / "bound.png")
     assert (tmp_path / "bound.png").read_bytes().startswith(b"\x89PNG")
     assert bound.tabulate(tmp_path / "bound.csv").count("\n") == 7
+
+
+def test_a_stopped_experiment_runs_the_rest_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line without its end is a run that was not finished."""
+    reference = replace(RUN, method="floor", outcome=REFERENCE)
+    jobs = [Job(SimpleNamespace(name="table"), "good", 10, seed, epsilon=0.2) for seed in range(3)]  # type: ignore[arg-type]
+    experiment = Experiment("some", "Some", "", lambda _: iter([reference, *jobs]))
+    done, asked = replace(RUN, epsilon=0.2, kl=7.0), list[int]()
+
+    def execute(job: Job) -> Record:
+        asked.append(job.seed)
+        return replace(done, seed=job.seed, kl=1.0)
+
+    monkeypatch.setattr(papers, "_execute", execute)
+    _write(tmp_path, reference, done, replace(done, seed=1))
+    text = (tmp_path / "some.csv").read_text()
+    (tmp_path / "some.part").write_text(text[: text.rstrip("\n").rfind("\n") + 9])
+    papers.measure(experiment, tmp_path, quick=False, only=None, resume=True)
+    assert asked == [1, 2]
+    assert [(each.method, each.seed, each.kl) for each in read(tmp_path / "some.csv")] == [
+        ("good", 0, 7.0), ("floor", 0, 1.0), ("good", 1, 1.0), ("good", 2, 1.0)
+    ]  # fmt: skip
+    papers.measure(experiment, tmp_path, quick=False, only=None)
+    assert asked == [1, 2, 0, 1, 2]
