@@ -10,6 +10,7 @@ from benchmarks.experiment import Experiment
 from benchmarks.records import read
 from benchmarks.study import Study
 from benchmarks.summaries import render_tables, wrap_paragraph
+from benchmarks.targets import render_targets
 
 INTRODUCTION: Final = """# Benchmarks
 
@@ -58,7 +59,9 @@ def _other_pages(folder: Path, page: Path) -> list[str]:
 
 def _section(folder: Path, experiment: Experiment) -> str:
     environment = json.loads((folder / f"{experiment.name}.json").read_text())
-    name, body = experiment.name, render_tables(experiment, read(folder / f"{experiment.name}.csv"))
+    name, records = experiment.name, read(folder / f"{experiment.name}.csv")
+    parts = [render_targets(experiment, records), render_tables(experiment, records)]
+    body = "\n".join(part for part in parts if part)
     head = f"## {experiment.title}\n\n{wrap_paragraph(experiment.text)}\n\n![{experiment.title}]({name}.png)\n"
     return f"{head}\nEvery run: [{name}.csv]({name}.csv). {describe(environment)}\n\n{body}"
 

@@ -74,4 +74,5 @@ EXPERIMENT = Experiment(
     (KL, RELATIVE_KL, ACCURACY, LOG_LIKELIHOOD, SECONDS, MEMORY),
     {"": EPSILON},
     floor=OF_ROWS,
+    target="at most",
 )
