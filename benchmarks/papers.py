@@ -25,6 +25,7 @@ from benchmarks.experiments import (
     cpu_time,
     gaussian_mean,
     incremental,
+    influence,
     linear_regression,
     logistic,
     privacy_sweep,
@@ -55,9 +56,18 @@ EXPERIMENTS: Final = (
     unseen.EXPERIMENT,
     scaling.EXPERIMENT,
 )
-STUDIES: Final = (progression.STUDY, bound.STUDY, incremental.STUDY, cpu_time.STUDY)
+STUDIES: Final = (influence.STUDY, progression.STUDY, bound.STUDY, incremental.STUDY, cpu_time.STUDY)
 PAPERS: Final = (
-    *("progression", "bound", "gaussian-mean", "linear-regression", "projections", "logistic-small", "incremental"),
+    *(
+        "influence",
+        "progression",
+        "bound",
+        "gaussian-mean",
+        "linear-regression",
+        "projections",
+        "logistic-small",
+        "incremental",
+    ),
     *("logistic-large", "psvi-iterations", "privacy-sweep", "private-sizes"),
 )
 """The experiments and studies of the papers, in the order of their figures."""

@@ -6,12 +6,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.integrate import quad
 
 from benchmarks import papers, papers_page
 from benchmarks.claims import Claim, Finding, check, is_below
 from benchmarks.environment import PAGES
 from benchmarks.experiment import Experiment
-from benchmarks.experiments import bound, paper_tables
+from benchmarks.experiments import bound, influence, paper_tables
 from benchmarks.figures import read_lines
 from benchmarks.papers import EXPERIMENTS, PAPERS, STUDIES
 from benchmarks.papers_page import DIFFERS, NOT_RUN, PARTLY, REPRODUCED, judge
@@ -71,9 +73,9 @@ def test_status_follows_from_the_claims(counts: list[tuple[int, int]], status: s
 def test_a_system_is_absent_until_its_page_exists(tmp_path: Path) -> None:
     first = papers_page.write(tmp_path, tmp_path / "papers.md").read_text()
     assert "| T 5.1, 5.2, 5.4 to 5.6, Tables B.1, B.2 | β-Cores | absent |" in first
-    (tmp_path / "beta-cores.md").write_text("# β-Cores\n")
+    (tmp_path / "robust.md").write_text("# β-Cores\n")
     second = papers_page.write(tmp_path, tmp_path / "papers.md").read_text()
-    assert "[own page](benchmarks/beta-cores.md)" in second
+    assert "[own page](benchmarks/robust.md)" in second
 
 
 def test_the_page_in_the_documents_is_that_of_the_stored_results(tmp_path: Path) -> None:
@@ -124,6 +126,35 @@ def test_bounds_are_written_and_drawn(tmp_path: Path) -> None:
     bound.draw(tmp_path / "bound.csv", tmp_path / "bound.png")
     assert (tmp_path / "bound.png").read_bytes().startswith(b"\x89PNG")
     assert bound.tabulate(tmp_path / "bound.csv").count("\n") == 7
+
+
+def test_potentials_of_influence_follow_their_integrals() -> None:
+    """By quadrature over x. As beta decreases, differences between points tend to the log-densities' ones."""
+    mean, log_deviation, x = np.array([0.3, -1.0]), np.array([0.2, -0.5]), np.array([-1.0, 0.0, 4.0])
+    for beta in (0.1, 0.5, 1.0):
+        found = influence.compute_potentials(x, mean, log_deviation, beta)
+        for place, (at, log_scale) in enumerate(zip(mean, log_deviation, strict=True)):
+            law = stats.norm(at, np.exp(log_scale))
+            mass = quad(lambda value, law=law, beta=beta: law.pdf(value) ** (1 + beta), -np.inf, np.inf)[0]
+            np.testing.assert_allclose(found[:, place], law.pdf(x) ** beta / beta - mass / (1 + beta), rtol=1e-7)
+    plain, limit = (influence.compute_potentials(x, mean, log_deviation, beta) for beta in (0.0, 1e-6))
+    np.testing.assert_allclose(plain, stats.norm(mean, np.exp(log_deviation)).logpdf(x[:, None]))
+    np.testing.assert_allclose(np.diff(limit, axis=0), np.diff(plain, axis=0), rtol=1e-4)
+
+
+def test_influence_is_the_distance_of_two_posteriors() -> None:
+    """Both posteriors on one grid; the plain one has the moments of Student's t for a mean."""
+    rows = np.random.default_rng(1).standard_t(3, 200)
+    for beta in (0.0, 0.25):
+        parameters, without = influence.make_posterior(rows, beta)
+        logs = influence.compute_log_posterior(np.append(rows, 4.0), parameters, beta)
+        within = np.exp(logs - logs.max())
+        expected = np.arccos(np.sqrt(without * within / within.sum()).sum())
+        assert influence.compute_influences([4.0], parameters, without, beta)[0] == pytest.approx(expected, abs=1e-9)
+    parameters, without = influence.make_posterior(rows, 0.0)
+    assert parameters[0] @ without == pytest.approx(rows.mean(), abs=1e-3)
+    spread = rows.std() / np.sqrt(len(rows) - 3)
+    assert np.sqrt(np.square(parameters[0] - rows.mean()) @ without) == pytest.approx(spread, rel=0.02)
 
 
 def test_a_stopped_experiment_runs_the_rest_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,7 +131,10 @@ def list_bits(visible: int) -> Array32:
 
 
 def measure_shares(own: SigmoidBelief, rows: Array32, belief: Array64, *, moving: bool) -> Array64:
-    """The norms of each row's blocks over their bounds, then the joint norm in units; ``(blocks + 1, n)``."""
+    """Measure each row's blocks in their bounds, and the joint norm in units.
+
+    The result is ``(blocks + 1, n)``.
+    """
     values = own.contribute(rows, belief, 1.0, moving=moving).astype(np.float64)
     blocks = own.list_blocks(1.0, moving=moving)
     ends = np.cumsum([block.length for block in blocks])
@@ -143,7 +146,10 @@ def measure_shares(own: SigmoidBelief, rows: Array32, belief: Array64, *, moving
 
 
 def test_w5_no_row_exceeds_its_bounds_by_brute_force() -> None:
-    """All rows of networks of few bits, at all extreme beliefs of one unit, and 300 of more units. None is clipped."""
+    """All rows of small networks are shorter than the bounds.
+
+    With one unit, all extreme beliefs are tried, and otherwise 300. So no row is clipped.
+    """
     rng, largest = np.random.default_rng(7), np.zeros(4)
     for visible, units in ((1, 1), (2, 2), (5, 3), (6, 2)):
         own, rows = SigmoidBelief(visible, units, 1.0, 100), list_bits(visible)
@@ -163,7 +169,7 @@ def test_w5_no_row_exceeds_its_bounds_by_brute_force() -> None:
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), each=st.sampled_from([1, 3]))
 def test_w5_any_cells_of_a_table_give_bounded_statistics(seed: int, each: int) -> None:
-    """A cell between 0 and 1 stays, one beyond is clamped, and one that is no number leaves a null row.
+    """Cells are clamped to bits, and cells that are no numbers leave null rows.
 
     So rows need no clipping, and one unit moves the sum by at most the grid's radius, in exact integers.
     """
