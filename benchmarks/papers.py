@@ -22,6 +22,7 @@ from benchmarks.environment import PAGES, describe_environment
 from benchmarks.experiment import Experiment
 from benchmarks.experiments import (
     bound,
+    composition,
     cpu_time,
     gaussian_mean,
     incremental,
@@ -56,10 +57,11 @@ EXPERIMENTS: Final = (
     unseen.EXPERIMENT,
     scaling.EXPERIMENT,
 )
-STUDIES: Final = (influence.STUDY, progression.STUDY, bound.STUDY, incremental.STUDY, cpu_time.STUDY)
+STUDIES: Final = (influence.STUDY, composition.STUDY, progression.STUDY, bound.STUDY, incremental.STUDY, cpu_time.STUDY)
 PAPERS: Final = (
     *(
         "influence",
+        "composition",
         "progression",
         "bound",
         "gaussian-mean",

@@ -4,7 +4,7 @@ A figure of another system is a line of :data:`OTHERS`. It is absent until the p
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.claims import Claim, Finding, Pairs, check, is_below
-from benchmarks.experiments import bound, incremental, influence, progression
+from benchmarks.experiments import bound, composition, incremental, influence, progression
 from benchmarks.figures import read_lines
 from benchmarks.records import read
 from benchmarks.summaries import list_distinct, wrap_paragraph
@@ -86,6 +86,16 @@ def _fit_contaminated(folder: Path) -> Pairs:
     errors = {(line.seed, line.beta): abs(line.deviation - 1) for line in lines}
     seeds = sorted({line.seed for line in lines})
     return [(f"table {seed}", errors[seed, influence.ROBUST], errors[seed, 0.0]) for seed in seeds]
+
+
+def _compare_composition(name: str) -> Callable[[Path], Pairs]:
+    def compare(folder: Path) -> Pairs:
+        path = folder / "composition.csv"
+        lines = read_lines(path, composition.Line) if path.exists() else []
+        chosen = [line for line in lines if line.model == name]
+        return [(f"B = {line.batch:,}, noise {line.noise:g}", line.accountant, line.strong) for line in chosen]
+
+    return compare
 
 
 def _compare_rounds(lower: str, upper: str, batch: int = 0) -> Claim:
@@ -198,6 +208,11 @@ FIGURES: Final = (
            "all weights together are too small before about round 20. There incremental PSVI may be above SparseVI, "
            "because points move to replace missing weight. Runs that end at M have no such delay. Gradients on 256 "
            "rows reach a plateau, as in the paper."),
+    Figure("V 2, 7, costs", "moments accountant and strong composition", ("composition",),
+           (Claim("the accountant's ε of topics is below that of strong composition",
+                  _compare_composition(composition.TOPICS)),
+            Claim("the accountant's ε of belief networks is below that of strong composition",
+                  _compare_composition(composition.NETWORK)))),
 )  # fmt: skip
 OTHERS: Final = (
     Other("S Table 1 (T A.1)", "data sets", why="Cannot be had (data). Each figure names its tables."),
@@ -212,6 +227,7 @@ OTHERS: Final = (
     Other("C, three experiments", "sequential Monte Carlo with coresets", "scmc.md"),
     Other("V 1 to 3, Table 1", "private topics (LDA)", "topics.md",
           "Cannot be had (data): the articles of Wikipedia. A generated corpus replaces them."),
+    Other("V Table 1", "topics of real texts", "news-topics.md", "News articles, in place of Wikipedia."),
     Other("V 4, 5", "private logistic regression (VIPS)", "vips.md", "The stroke data cannot be had."),
     Other("V 6, 7", "private belief networks", "sbn.md"),
 )  # fmt: skip

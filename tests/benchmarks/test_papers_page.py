@@ -13,7 +13,7 @@ from benchmarks import papers, papers_page
 from benchmarks.claims import Claim, Finding, check, is_below
 from benchmarks.environment import PAGES
 from benchmarks.experiment import Experiment
-from benchmarks.experiments import bound, influence, paper_tables
+from benchmarks.experiments import bound, composition, influence, paper_tables
 from benchmarks.figures import read_lines
 from benchmarks.papers import EXPERIMENTS, PAPERS, STUDIES
 from benchmarks.papers_page import DIFFERS, NOT_RUN, PARTLY, REPRODUCED, judge
@@ -155,6 +155,21 @@ def test_influence_is_the_distance_of_two_posteriors() -> None:
     assert parameters[0] @ without == pytest.approx(rows.mean(), abs=1e-3)
     spread = rows.std() / np.sqrt(len(rows) - 3)
     assert np.sqrt(np.square(parameters[0] - rows.mean()) @ without) == pytest.approx(spread, rel=0.02)
+
+
+def test_strong_composition_follows_its_theorem() -> None:
+    """At full rate and one iteration, from the exact curve; the curve of a Gaussian by integration."""
+    for noise, delta in ((1.0, 1e-5), (3.0, 1e-3), (0.5, 1e-8)):
+        epsilon = composition.compute_single_epsilon(noise, delta)
+        upper, lower = stats.norm(1, noise), stats.norm(0, noise)
+        start = noise**2 * epsilon + 0.5  # where the ratio of densities is exp(epsilon)
+        assert upper.sf(start) - np.exp(epsilon) * lower.sf(start) == pytest.approx(delta, rel=1e-6)
+    delta, best = 1e-5, np.inf
+    for share in np.linspace(0.01, 0.99, 99):
+        single = np.log1p(0.01 * np.expm1(composition.compute_single_epsilon(2.0, share * delta / (50 * 0.01))))
+        slack = np.sqrt(2 * 50 * np.log(1 / ((1 - share) * delta)))
+        best = min(best, slack * single + 50 * single * np.expm1(single))
+    assert composition.compose_strongly(2.0, 0.01, 50, delta) == pytest.approx(best, rel=0.01)
 
 
 def test_a_stopped_experiment_runs_the_rest_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
