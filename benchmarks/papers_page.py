@@ -224,11 +224,14 @@ OTHERS: Final = (
     Other("T 5.1, 5.2, 5.4 to 5.6, Tables B.1, B.2", "β-Cores", "robust.md"),
     Other("T 5.3", "neural linear regression", "neural.md", "`make neural` measures a replacement."),
     Other("–", "private weights of groups", "groups.md", "In no paper: the private form of T 5.4."),
-    Other("C, three experiments", "sequential Monte Carlo with coresets", "scmc.md"),
+    Other("C, three experiments", "sequential Monte Carlo with coresets", "scmc.md",
+          "A normal mean replaces the normal distribution of unknown covariance, which has no points here."),
     Other("V 1 to 3, Table 1", "private topics (LDA)", "topics.md",
           "Cannot be had (data): the articles of Wikipedia. A generated corpus replaces them."),
     Other("V Table 1", "topics of real texts", "news-topics.md", "News articles, in place of Wikipedia."),
-    Other("V 4, 5", "private logistic regression (VIPS)", "vips.md", "The stroke data cannot be had."),
+    Other("V 4, 5", "private logistic regression (VIPS)", "vips.md",
+          "The stroke data cannot be had. KL replaces AUC. [Another page](benchmarks/peers.md) has objective "
+          "perturbation."),
     Other("V 6, 7", "private belief networks", "sbn.md"),
 )  # fmt: skip
 INTRODUCTION: Final = """# Figures of the papers

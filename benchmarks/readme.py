@@ -30,10 +30,8 @@ processor time and memory. `python -m benchmarks.papers --help` shows how to run
   `dp-psvi-surrogate` before commit 4753d8e4cb (2026-11-26) are of its first engine, which is deleted
   ([ADR 46](../adr/0046-one-belief-of-the-rows.md)). Results of `dp-psvi-surrogate:{"version": 2}` are of an early form
   of the present engine.
-- Results of `make private-table`, `make unseen`, `make breadth` and `make adult` were of the first engine. They are
-  removed until these commands run again.
-- The page about reliability on fresh tables is about commit 75e2aa9661. Its tables were later used to choose when
-  `not-converged`, `noise-not-known`, `misfit` and `wide-residuals` are stated. So it does not report these rules.
+- Results of `make unseen`, `make breadth` and `make adult` were of the first engine. They are removed until these
+  commands run again.
 """
 
 

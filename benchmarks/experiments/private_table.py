@@ -14,7 +14,7 @@ from benchmarks.floors import EXPECTED, OF_ROWS, compute_noise_floors, compute_t
 from benchmarks.records import Record
 from benchmarks.runs import Job
 
-METHOD, SIZE, SEEDS = "dp-psvi-surrogate", 100, 9
+METHOD, SIZE, SEEDS = "dp-psvi-surrogate", 100, 4
 EPSILONS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 _NONE: Final = math.nan
 AT_MOST: Final = {
