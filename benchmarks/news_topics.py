@@ -16,7 +16,7 @@ import sys
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -61,8 +61,9 @@ PAGE: Final = """# Topics of news under noise
 | --- | ---: | ---: | ---: | ---: | --- | ---: |
 {rows}
 
-Topics with a perplexity above that of one topic are worse than none. First words of the largest topics of a run
-without noise:
+{graded}
+
+First words of the largest topics of a run without noise:
 
 {topics}
 
@@ -242,9 +243,26 @@ def render_page(lines: Sequence[Line], circumstances: dict[str, str]) -> str:
         text=wrap_paragraph(text),
         circumstances=wrap_paragraph(describe(circumstances)),
         delta=DELTA,
+        graded=wrap_paragraph(
+            f"Topics with a perplexity above that of one topic are worse than none. {_describe_grades(groups)}"
+        ),
         rows="\n".join(_render_row(what, runs) for (what, _), runs in groups.items()),
         topics="\n".join(f"- {each}" for each in words.split("; ")),
     )
+
+
+def _describe_grades(groups: Mapping[tuple[str, float], Sequence[Line]]) -> str:
+    """Describe the releases that call themselves usable, but are worse than one topic."""
+    one = [line.perplexity for (what, _), runs in groups.items() if what == UNIGRAM for line in runs]
+    worse = [
+        f"{epsilon:g}"
+        for (what, epsilon), runs in groups.items()
+        if what == PRIVATE and any(line.grade != "not-usable" and line.perplexity > min(one) for line in runs)
+    ]
+    if not worse:
+        return "No release with a usable grade is."
+    places = ", ".join(worse)
+    return f"At ε = {places}, **releases with a usable grade are.** The limit of the noise share is too high here."
 
 
 def _render_row(what: str, runs: Sequence[Line]) -> str:

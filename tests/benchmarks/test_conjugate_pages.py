@@ -78,9 +78,15 @@ def test_the_page_about_news_has_medians_of_every_setting() -> None:
     line = news_topics.Line("vips", 1.0, 4.9, 0, 3199, 900.0, 0.7, "not-usable", "a b; c d", 2.0)
     exact = replace(line, what=news_topics.EXACT, epsilon=np.inf, noise=0.0, grade="centre-only")
     sampler = replace(line, what=news_topics.SAMPLER, epsilon=0.0, grade="")
-    lines = [sampler, exact, line, replace(line, seed=1, perplexity=800.0)]
+    one = replace(line, what=news_topics.UNIGRAM, epsilon=0.0, grade="", perplexity=870.0)
+    lines = [one, sampler, exact, line, replace(line, seed=1, perplexity=800.0)]
     page = news_topics.render_page(lines, {"cores": "2"})
     assert "| vips | 1 | 4.9 | 850 | 0.7 | not-usable | 2 |" in page
     assert "| vips, no noise | – | – | 900 | 0.7 | centre-only | 1 |" in page
     assert "| Gibbs sampler | – | – | 900 | – | – | 1 |" in page
     assert "- a b\n- c d\n" in page
+    assert "No release with a usable grade is." in page
+    better = replace(line, epsilon=4.0, grade="centre-only")
+    assert "At ε = 4, **releases with a usable grade are.**" in news_topics.render_page(
+        [*lines, better], {"cores": "2"}
+    )
