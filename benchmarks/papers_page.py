@@ -222,7 +222,7 @@ OTHERS: Final = (
     Other("T 3.1 to 3.9, Tables 3.1, 3.2", "movements that identify", "mobility.md",
           "The telephones cannot be had; aeroplanes replace them."),
     Other("T 5.1, 5.2, 5.4 to 5.6, Tables B.1, B.2", "β-Cores", "robust.md"),
-    Other("T 5.3", "neural linear regression", "neural.md", "`make neural` measures a replacement."),
+    Other("T 5.3", "neural linear regression", "neural.md", "A generated table replaces houses and songs."),
     Other("–", "private weights of groups", "groups.md", "In no paper: the private form of T 5.4."),
     Other("C, three experiments", "sequential Monte Carlo with coresets", "scmc.md",
           "A normal mean replaces the normal distribution of unknown covariance, which has no points here."),
