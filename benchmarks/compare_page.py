@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.environment import describe
 from benchmarks.outcomes import Outcome
-from benchmarks.reliability_page import is_bad, is_calibrated
+from benchmarks.reliability_targets import is_bad, is_calibrated
 from benchmarks.summaries import NOTHING, format_number, list_distinct, wrap_paragraph
 from benchmarks.tables import KINDS
 

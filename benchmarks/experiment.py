@@ -46,7 +46,8 @@ class Experiment:
     """An experiment with its runs and quantities.
 
     ``axes`` maps a data set to the column of :class:`Record` that varies; ``""`` is the key of all other data sets.
-    ``floor`` names a reference by which medians are divided, "" for no reference.
+    ``floor`` names a reference by which medians are divided, and ``target`` one that they should not exceed; "" for no
+    reference.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Experiment:
     quantities: Sequence[Quantity] = EVERYTHING
     axes: Mapping[str, str] = field(default_factory=lambda: {"": SIZE})
     floor: str = ""
+    target: str = ""
 
     def axis(self, data: str) -> str:
         """The column that varies in ``data``."""

@@ -15,6 +15,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,7 +76,9 @@ PAGE: Final = """# Neural linear regression
 
 ## Published
 The thesis states its results in figures. On house prices and songs, β-Cores are as good as other methods without wrong
-batches. With them, only β-Cores improve with every batch (Fig. 5.3).
+batches. With them, only β-Cores improve with every batch (Fig. 5.3). They choose whole batches.
+
+{comparison}
 """
 TEXT: Final = (
     "Written by `make neural`; every run is a line of [neural.csv](neural.csv). "
@@ -170,6 +173,26 @@ def _group(lines: Sequence[Line]) -> dict[tuple[float, str, str, int], list[Line
     return groups
 
 
+def compare(lines: Sequence[Line]) -> str:
+    """Compare whole batches with the best choice.
+
+    Both are on the network, with the most points.
+    """
+    most, parts = max(line.points for line in lines), []
+    for share in dict.fromkeys(line.wrong for line in lines if line.wrong):
+        errors = {
+            choice: float(np.median([each.rmse for each in runs]))
+            for (wrong, features, choice, points), runs in _group(lines).items()
+            if (wrong, features, points) == (share, "network", most)
+        }
+        best = min(errors, key=lambda choice: errors[choice])
+        parts.append(
+            f"with {share:.0%} wrong batches, the least error is {errors[best]:.2f} ({best}), and "
+            f"that of whole batches {errors['β-Cores, batches']:.2f}"
+        )
+    return f"Here, on the network and with {most} points: {'; '.join(parts)}."
+
+
 def render_page(lines: Sequence[Line], circumstances: dict[str, str]) -> str:
     """Render the page."""
     rows = [
@@ -178,7 +201,10 @@ def render_page(lines: Sequence[Line], circumstances: dict[str, str]) -> str:
         for (wrong, features, choice, points), runs in _group(lines).items()
     ]
     return PAGE.format(
-        text=wrap_paragraph(TEXT), circumstances=wrap_paragraph(describe(circumstances)), rows="\n".join(rows)
+        text=wrap_paragraph(TEXT),
+        comparison=wrap_paragraph(compare(lines)),
+        circumstances=wrap_paragraph(describe(circumstances)),
+        rows="\n".join(rows),
     )
 
 
@@ -192,7 +218,7 @@ def draw(lines: Sequence[Line], path: Path) -> None:
             if wrong == share:
                 median = float(np.median([each.rmse for each in runs]))
                 curves.setdefault(f"{choice}, {features}", []).append((points, median))
-        for marker, (label, places) in zip("os^vD<", curves.items(), strict=False):
+        for marker, (label, places) in zip(cycle("os^vD<>p"), curves.items(), strict=False):
             panel.plot(*zip(*places, strict=True), marker=marker, lw=1, label=label)
         panel.set(xlabel="points", title=f"{share:.0%} wrong batches", yscale="log")
     np.atleast_1d(panels)[0].set_ylabel("RMSE on fresh rows")

@@ -1,8 +1,8 @@
 """The experiments of the papers and of this project: ``python -m benchmarks.papers NAME...``.
 
 Each run is a line of ``docs/benchmarks/NAME.csv``. Figures and tables depend on these files only, so ``--render`` makes
-them without a run. ``--only`` measures one method again, and keeps the lines of the others. ``--quick`` runs a few
-small cells into a temporary folder, as a check of the command.
+them without a run. ``--only`` measures one method again, and keeps the lines of the others. ``--resume`` continues
+experiments that were stopped. ``--quick`` runs a few small cells into a temporary folder, as a check of the command.
 """
 
 import os
@@ -22,9 +22,11 @@ from benchmarks.environment import PAGES, describe_environment
 from benchmarks.experiment import Experiment
 from benchmarks.experiments import (
     bound,
+    composition,
     cpu_time,
     gaussian_mean,
     incremental,
+    influence,
     linear_regression,
     logistic,
     privacy_sweep,
@@ -37,7 +39,7 @@ from benchmarks.experiments import (
     unseen,
 )
 from benchmarks.plots import draw
-from benchmarks.records import REFERENCE, Record, open_sink, read
+from benchmarks.records import REFERENCE, Record, format_text, open_sink, read, read_stopped
 from benchmarks.runs import Job, execute
 from benchmarks.study import Study
 from benchmarks.tables.real import MissingPackage
@@ -55,25 +57,52 @@ EXPERIMENTS: Final = (
     unseen.EXPERIMENT,
     scaling.EXPERIMENT,
 )
-STUDIES: Final = (progression.STUDY, bound.STUDY, incremental.STUDY, cpu_time.STUDY)
+STUDIES: Final = (influence.STUDY, composition.STUDY, progression.STUDY, bound.STUDY, incremental.STUDY, cpu_time.STUDY)
 PAPERS: Final = (
-    *("progression", "bound", "gaussian-mean", "linear-regression", "projections", "logistic-small", "incremental"),
+    *(
+        "influence",
+        "composition",
+        "progression",
+        "bound",
+        "gaussian-mean",
+        "linear-regression",
+        "projections",
+        "logistic-small",
+        "incremental",
+    ),
     *("logistic-large", "psvi-iterations", "privacy-sweep", "private-sizes"),
 )
 """The experiments and studies of the papers, in the order of their figures."""
 
 
-def measure(experiment: Experiment, folder: Path, *, quick: bool, only: str | None) -> None:
-    """Runs an experiment and writes each line at once. With ``only``, keeps the lines of other methods."""
+def measure(experiment: Experiment, folder: Path, *, quick: bool, only: str | None, resume: bool = False) -> None:
+    """Runs an experiment and writes each line at once.
+
+    With ``only``, keeps the lines of other methods. With ``resume``, keeps the lines of a stopped run.
+    """
     path = folder / f"{experiment.name}.csv"
     old = [record for record in read(path) if record.method != only] if only and path.exists() else []
-    with open_sink(path, [record for record in old if record.outcome != REFERENCE]) as sink:
+    old += read_stopped(path) if resume else []
+    old = [record for record in old if record.outcome != REFERENCE]
+    done = {_name_run(record) for record in old if record.method != only} if resume else set()
+    with open_sink(path, old) as sink:
         for each in experiment.work(quick):
             if isinstance(each, Record):
                 sink(each)
-            elif only in {None, each.label or each.method}:
+            elif only in {None, each.label or each.method} and _name_job(each) not in done:
                 sink(_execute(each))
     _write_circumstances(folder, experiment.name, only)
+
+
+_Run = tuple[str, str, int, str, int]
+
+
+def _name_run(record: Record) -> _Run:
+    return record.data, record.method, record.size, format_text(record.epsilon), record.seed
+
+
+def _name_job(job: Job) -> _Run:
+    return job.case.name, job.label or job.method, job.size, format_text(job.epsilon), job.seed
 
 
 def _write_circumstances(folder: Path, name: str, only: str | None = None) -> None:
@@ -119,6 +148,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}; papers: all of the papers")
     parser.add_argument("--quick", action="store_true", help="a few small cells, into a temporary folder")
     parser.add_argument("--only", metavar="METHOD", help="runs of this method alone, by its name in the tables")
+    parser.add_argument("--resume", action="store_true", help="keep the runs of a stopped experiment")
     parser.add_argument("--render", action="store_true", help="write figures and tables of the existing runs")
     arguments = parser.parse_args()
     if arguments.names == ["papers"]:
@@ -129,7 +159,7 @@ def main() -> int:
     failed = False
     try:
         for experiment in (each for each in EXPERIMENTS if each.name in arguments.names):
-            measure(experiment, folder, quick=arguments.quick, only=arguments.only)
+            measure(experiment, folder, quick=arguments.quick, only=arguments.only, resume=arguments.resume)
         for study in (each for each in STUDIES if each.name in arguments.names):
             assert study.measure is not None
             study.measure(folder / f"{study.name}.csv", quick=arguments.quick)

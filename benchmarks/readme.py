@@ -10,6 +10,7 @@ from benchmarks.experiment import Experiment
 from benchmarks.records import read
 from benchmarks.study import Study
 from benchmarks.summaries import render_tables, wrap_paragraph
+from benchmarks.targets import render_targets
 
 INTRODUCTION: Final = """# Benchmarks
 
@@ -29,10 +30,8 @@ processor time and memory. `python -m benchmarks.papers --help` shows how to run
   `dp-psvi-surrogate` before commit 4753d8e4cb (2026-11-26) are of its first engine, which is deleted
   ([ADR 46](../adr/0046-one-belief-of-the-rows.md)). Results of `dp-psvi-surrogate:{"version": 2}` are of an early form
   of the present engine.
-- Results of `make private-table`, `make unseen`, `make breadth` and `make adult` were of the first engine. They are
-  removed until these commands run again.
-- The page about reliability on fresh tables is about commit 75e2aa9661. Its tables were later used to choose when
-  `not-converged`, `noise-not-known`, `misfit` and `wide-residuals` are stated. So it does not report these rules.
+- Results of `make unseen`, `make breadth` and `make adult` were of the first engine. They are removed until these
+  commands run again.
 """
 
 
@@ -58,7 +57,9 @@ def _other_pages(folder: Path, page: Path) -> list[str]:
 
 def _section(folder: Path, experiment: Experiment) -> str:
     environment = json.loads((folder / f"{experiment.name}.json").read_text())
-    name, body = experiment.name, render_tables(experiment, read(folder / f"{experiment.name}.csv"))
+    name, records = experiment.name, read(folder / f"{experiment.name}.csv")
+    parts = [render_targets(experiment, records), render_tables(experiment, records)]
+    body = "\n".join(part for part in parts if part)
     head = f"## {experiment.title}\n\n{wrap_paragraph(experiment.text)}\n\n![{experiment.title}]({name}.png)\n"
     return f"{head}\nEvery run: [{name}.csv]({name}.csv). {describe(environment)}\n\n{body}"
 

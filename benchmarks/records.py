@@ -86,6 +86,13 @@ def read(path: Path) -> list[Record]:
         return [_record(row) for row in csv.DictReader(stream)]
 
 
+def read_stopped(path: Path) -> list[Record]:
+    """The finished records of a stopped run of ``path``."""
+    partial = path.with_suffix(".part")
+    text = partial.read_text() if partial.exists() else ""
+    return [_record(row) for row in csv.DictReader(text[: text.rfind("\n") + 1].splitlines())]
+
+
 def _record(row: Mapping[str, str]) -> Record:
     values: dict[str, Any] = {field.name: _value(field.type, row[field.name]) for field in fields(Record)}
     return Record(**values)

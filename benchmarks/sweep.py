@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.environment import find_commit
 from benchmarks.figures import write_lines
 from benchmarks.outcomes import Engine, Outcome, measure_table
 
@@ -103,6 +104,7 @@ def _measure(sweep: Sweep, numbers: Iterable[int], processes: int) -> Iterator[l
     if processes == 1:
         yield from map(work, numbers)
         return
+    find_commit()  # forked processes then state the commit of the code that they run
     with multiprocessing.get_context("fork").Pool(processes, maxtasksperchild=_TABLES_PER_PROCESS) as pool:
         yield from pool.imap_unordered(work, numbers)
 

@@ -14,7 +14,7 @@ from benchmarks.floors import EXPECTED, OF_ROWS, compute_noise_floors, compute_t
 from benchmarks.records import Record
 from benchmarks.runs import Job
 
-METHOD, SIZE, SEEDS = "dp-psvi-surrogate", 100, 9
+METHOD, SIZE, SEEDS = "dp-psvi-surrogate", 100, 4
 EPSILONS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 _NONE: Final = math.nan
 AT_MOST: Final = {
@@ -51,11 +51,13 @@ def list_references(case: Case) -> Iterator[Record]:
 
 
 def plan_work(quick: bool) -> Iterator[Job | Record]:
-    """Yields the references and runs of each design."""
-    for case in map(make_design, ("bnd15",) if quick else tuple(AIMS)):
+    """Yields the references of each design, then the runs, seed by seed."""
+    cases = [make_design(name) for name in (("bnd15",) if quick else AIMS)]
+    for case in cases:
         yield from list_references(case)
-        for epsilon in (0.2, 1.0) if quick else EPSILONS:
-            for seed in range(2 if quick else SEEDS):
+    for seed in range(2 if quick else SEEDS):
+        for case in cases:
+            for epsilon in (0.2, 1.0) if quick else EPSILONS:
                 yield Job(case, METHOD, SIZE, seed, epsilon=epsilon)
 
 
@@ -72,4 +74,5 @@ EXPERIMENT = Experiment(
     (KL, RELATIVE_KL, ACCURACY, LOG_LIKELIHOOD, SECONDS, MEMORY),
     {"": EPSILON},
     floor=OF_ROWS,
+    target="at most",
 )

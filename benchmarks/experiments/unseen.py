@@ -81,4 +81,5 @@ EXPERIMENT = Experiment(
     (KL, SECONDS),
     {"": EPSILON},
     floor=OF_ROWS,
+    target="promised",
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import sbn, topics
+from benchmarks import news_topics, sbn, topics
 
 RUN = topics.Line("run", 1.0, 0.05, 0, 360.0, 0.2, "centre-only", 0.06, 0.05, 0.04, 12.0)
 BITS = sbn.Line(10, 3200, 19, 2.6, 2.59, 1.01, 0, 0.9, 3.5, "centre-only", 4.0)
@@ -50,3 +50,43 @@ def test_the_page_about_networks_has_every_setting(tmp_path: Path) -> None:
     assert "10 hidden units have 0.910 of the pixels right" in page
     sbn.draw_picture(lines, 0.866, tmp_path / "sbn.png")
     assert (tmp_path / "sbn.png").stat().st_size > 1000
+
+
+def test_documents_are_words_of_articles_by_chance() -> None:
+    """Articles with few known words are left out; absent places are null rows."""
+    article = [f"w{place}" for place in range(150)]
+    documents = news_topics.draw_documents(
+        [article, article[:30], article[:10]], article[:120], np.random.default_rng(0)
+    )
+    assert [len(document) for document in documents] == [news_topics.LENGTH, 30]
+    assert set(documents[0]) < set(article[:120])
+    assert sorted(documents[1]) == sorted(article[:30])
+    table = news_topics.make_table(documents, article)
+    present = np.asarray(table.columns["_present"]).reshape(2, -1)
+    assert present.sum(axis=1).tolist() == [news_topics.LENGTH, 30]
+    codes = np.asarray(table.columns["word"]).reshape(2, -1)[1, :30]
+    assert [article[code] for code in codes] == documents[1]
+
+
+def test_frequent_words_are_known_without_the_most_frequent_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(news_topics, "COMMON", 1)
+    monkeypatch.setattr(news_topics, "WORDS", 2)
+    assert news_topics.choose_words([["the", "b", "c"], ["the", "c", "the"], ["the", "b", "d"]]) == ("b", "c")
+
+
+def test_the_page_about_news_has_medians_of_every_setting() -> None:
+    line = news_topics.Line("vips", 1.0, 4.9, 0, 3199, 900.0, 0.7, "not-usable", "a b; c d", 2.0)
+    exact = replace(line, what=news_topics.EXACT, epsilon=np.inf, noise=0.0, grade="centre-only")
+    sampler = replace(line, what=news_topics.SAMPLER, epsilon=0.0, grade="")
+    one = replace(line, what=news_topics.UNIGRAM, epsilon=0.0, grade="", perplexity=870.0)
+    lines = [one, sampler, exact, line, replace(line, seed=1, perplexity=800.0)]
+    page = news_topics.render_page(lines, {"cores": "2"})
+    assert "| vips | 1 | 4.9 | 850 | 0.7 | not-usable | 2 |" in page
+    assert "| vips, no noise | – | – | 900 | 0.7 | centre-only | 1 |" in page
+    assert "| Gibbs sampler | – | – | 900 | – | – | 1 |" in page
+    assert "- a b\n- c d\n" in page
+    assert "No release with a usable grade is." in page
+    better = replace(line, epsilon=4.0, grade="centre-only")
+    assert "At ε = 4, **releases with a usable grade are.**" in news_topics.render_page(
+        [*lines, better], {"cores": "2"}
+    )

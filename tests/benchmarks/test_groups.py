@@ -34,8 +34,12 @@ def test_page_of_robust_methods_has_sets_of_rows() -> None:
 
 def test_page_of_networks_has_errors_of_every_choice(tmp_path: Path) -> None:
     lines = [neural.Line(0.15, "network", "SparseVI", 100, seed, 1.0 + seed, 2.0) for seed in (0, 1, 2)]
+    lines.append(neural.Line(0.15, "network", "β-Cores, batches", 100, 0, 9.0, 2.0))
     write_lines(tmp_path / "neural.csv", lines)
     text = neural.render_page(read_lines(tmp_path / "neural.csv", neural.Line), {"commit": "abc"})
+    assert "with 15% wrong batches, the least error is 2.00 (SparseVI), and that of whole batches 9.00." in " ".join(
+        text.split()
+    )
     assert "| 15% | network | SparseVI | 100 | 2.00 | 3 | 2 |" in text
 
 

@@ -2,18 +2,22 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.integrate import quad
 
-from benchmarks import papers_page
+from benchmarks import papers, papers_page
 from benchmarks.claims import Claim, Finding, check, is_below
 from benchmarks.environment import PAGES
-from benchmarks.experiments import bound, paper_tables
+from benchmarks.experiment import Experiment
+from benchmarks.experiments import bound, composition, influence, paper_tables
 from benchmarks.figures import read_lines
 from benchmarks.papers import EXPERIMENTS, PAPERS, STUDIES
 from benchmarks.papers_page import DIFFERS, NOT_RUN, PARTLY, REPRODUCED, judge
-from benchmarks.records import Record, open_sink
+from benchmarks.records import REFERENCE, Record, open_sink, read
 from benchmarks.runs import Job, execute
 from benchmarks.tables.real import load
 
@@ -69,9 +73,9 @@ def test_status_follows_from_the_claims(counts: list[tuple[int, int]], status: s
 def test_a_system_is_absent_until_its_page_exists(tmp_path: Path) -> None:
     first = papers_page.write(tmp_path, tmp_path / "papers.md").read_text()
     assert "| T 5.1, 5.2, 5.4 to 5.6, Tables B.1, B.2 | β-Cores | absent |" in first
-    (tmp_path / "beta-cores.md").write_text("# β-Cores\n")
+    (tmp_path / "robust.md").write_text("# β-Cores\n")
     second = papers_page.write(tmp_path, tmp_path / "papers.md").read_text()
-    assert "[own page](benchmarks/beta-cores.md)" in second
+    assert "[own page](benchmarks/robust.md)" in second
 
 
 def test_the_page_in_the_documents_is_that_of_the_stored_results(tmp_path: Path) -> None:
@@ -123,3 +127,71 @@ def test_bounds_are_written_and_drawn(tmp_path: Path) -> None:
     bound.draw(tmp_path / "bound.csv", tmp_path / "bound.png")
     assert (tmp_path / "bound.png").read_bytes().startswith(b"\x89PNG")
     assert bound.tabulate(tmp_path / "bound.csv").count("\n") == 7
+
+
+def test_potentials_of_influence_follow_their_integrals() -> None:
+    """By quadrature over x. As beta decreases, differences between points tend to the log-densities' ones."""
+    mean, log_deviation, x = np.array([0.3, -1.0]), np.array([0.2, -0.5]), np.array([-1.0, 0.0, 4.0])
+    for beta in (0.1, 0.5, 1.0):
+        found = influence.compute_potentials(x, mean, log_deviation, beta)
+        for place, (at, log_scale) in enumerate(zip(mean, log_deviation, strict=True)):
+            law = stats.norm(at, np.exp(log_scale))
+            mass = quad(lambda value, law=law, beta=beta: law.pdf(value) ** (1 + beta), -np.inf, np.inf)[0]
+            np.testing.assert_allclose(found[:, place], law.pdf(x) ** beta / beta - mass / (1 + beta), rtol=1e-7)
+    plain, limit = (influence.compute_potentials(x, mean, log_deviation, beta) for beta in (0.0, 1e-6))
+    np.testing.assert_allclose(plain, stats.norm(mean, np.exp(log_deviation)).logpdf(x[:, None]))
+    np.testing.assert_allclose(np.diff(limit, axis=0), np.diff(plain, axis=0), rtol=1e-4)
+
+
+def test_influence_is_the_distance_of_two_posteriors() -> None:
+    """Both posteriors on one grid; the plain one has the moments of Student's t for a mean."""
+    rows = np.random.default_rng(1).standard_t(3, 200)
+    for beta in (0.0, 0.25):
+        parameters, without = influence.make_posterior(rows, beta)
+        logs = influence.compute_log_posterior(np.append(rows, 4.0), parameters, beta)
+        within = np.exp(logs - logs.max())
+        expected = np.arccos(np.sqrt(without * within / within.sum()).sum())
+        assert influence.compute_influences([4.0], parameters, without, beta)[0] == pytest.approx(expected, abs=1e-9)
+    parameters, without = influence.make_posterior(rows, 0.0)
+    assert parameters[0] @ without == pytest.approx(rows.mean(), abs=1e-3)
+    spread = rows.std() / np.sqrt(len(rows) - 3)
+    assert np.sqrt(np.square(parameters[0] - rows.mean()) @ without) == pytest.approx(spread, rel=0.02)
+
+
+def test_strong_composition_follows_its_theorem() -> None:
+    """At full rate and one iteration, from the exact curve; the curve of a Gaussian by integration."""
+    for noise, delta in ((1.0, 1e-5), (3.0, 1e-3), (0.5, 1e-8)):
+        epsilon = composition.compute_single_epsilon(noise, delta)
+        upper, lower = stats.norm(1, noise), stats.norm(0, noise)
+        start = noise**2 * epsilon + 0.5  # where the ratio of densities is exp(epsilon)
+        assert upper.sf(start) - np.exp(epsilon) * lower.sf(start) == pytest.approx(delta, rel=1e-6)
+    delta, best = 1e-5, np.inf
+    for share in np.linspace(0.01, 0.99, 99):
+        single = np.log1p(0.01 * np.expm1(composition.compute_single_epsilon(2.0, share * delta / (50 * 0.01))))
+        slack = np.sqrt(2 * 50 * np.log(1 / ((1 - share) * delta)))
+        best = min(best, slack * single + 50 * single * np.expm1(single))
+    assert composition.compose_strongly(2.0, 0.01, 50, delta) == pytest.approx(best, rel=0.01)
+
+
+def test_a_stopped_experiment_runs_the_rest_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line without its end is a run that was not finished."""
+    reference = replace(RUN, method="floor", outcome=REFERENCE)
+    jobs = [Job(SimpleNamespace(name="table"), "good", 10, seed, epsilon=0.2) for seed in range(3)]  # type: ignore[arg-type]
+    experiment = Experiment("some", "Some", "", lambda _: iter([reference, *jobs]))
+    done, asked = replace(RUN, epsilon=0.2, kl=7.0), list[int]()
+
+    def execute(job: Job) -> Record:
+        asked.append(job.seed)
+        return replace(done, seed=job.seed, kl=1.0)
+
+    monkeypatch.setattr(papers, "_execute", execute)
+    _write(tmp_path, reference, done, replace(done, seed=1))
+    text = (tmp_path / "some.csv").read_text()
+    (tmp_path / "some.part").write_text(text[: text.rstrip("\n").rfind("\n") + 9])
+    papers.measure(experiment, tmp_path, quick=False, only=None, resume=True)
+    assert asked == [1, 2]
+    assert [(each.method, each.seed, each.kl) for each in read(tmp_path / "some.csv")] == [
+        ("good", 0, 7.0), ("floor", 0, 1.0), ("good", 1, 1.0), ("good", 2, 1.0)
+    ]  # fmt: skip
+    papers.measure(experiment, tmp_path, quick=False, only=None)
+    assert asked == [1, 2, 0, 1, 2]

@@ -16,7 +16,8 @@ from benchmarks import outcomes, reliability_page, sweep, sweep_options
 from benchmarks.cases import NoMode
 from benchmarks.figures import write_lines
 from benchmarks.outcomes import Engine, Outcome, derive_seed, measure_table
-from benchmarks.reliability_page import compute_ratio, is_bad, render_page
+from benchmarks.reliability_page import render_page
+from benchmarks.reliability_targets import compute_ratio, is_bad, list_targets
 from benchmarks.stated import measure_coverage, read_statement
 from benchmarks.sweep import Sweep, read_outcomes, run_sweep
 from benchmarks.sweep_options import choose_seed, parse_engine
@@ -78,13 +79,29 @@ def test_a_bad_release_is_calibrated_and_far_off() -> None:
 def test_the_page_counts_failures_and_grades() -> None:
     failed = replace(GOOD, kl=math.nan, grade="", failure="ValueError")
     centre = replace(GOOD, grade="centre-only", kl=100.0, noise_coverage=0.0)
-    text = render_page([GOOD, replace(GOOD, kl=60.0), failed, centre], "reliability.csv", 9, {"commit": "abc"})
+    text = render_page([GOOD, replace(GOOD, kl=60.0), failed, centre], "reliability.csv", {"commit": "abc"})
     expected = "| 4 | 1 | 50% | 1 (50%) | 10.0 | 100% | 50% | 33% | 30.0 | 22.2 |"
     for name in ("**all**", "**well-behaved**", "ε = 0.2", "logistic"):
         assert f"| {name} {expected}" in text
     assert "| logistic | 2 of 4; 1; 100%, 50% |" in text
     assert "| 3 | logistic | 0.2 | 60.0 | 2.00 | 10.0 | 500 x 2 normal |" in text
     assert "seed 9" in " ".join(text.split())
+
+
+def test_targets_state_what_holds_and_what_fails() -> None:
+    """One bad release of 200 is allowed, two are not. Coverage of 1 is too much, and of 0.95 right."""
+    good = [replace(GOOD, coverage=0.95) for _ in range(199)]
+    bad = replace(GOOD, coverage=0.95, kl=10 * 30.0)
+    assert [each.holds for each in list_targets([*good, bad])] == [True] * 5
+    assert [each.holds for each in list_targets([*good, bad, bad])] == [False, *[True] * 4]
+    assert [each.holds for each in list_targets([*good, replace(bad, kl=301.0)])] == [True, False, *[True] * 3]
+    assert [each.holds for each in list_targets([*good, *[replace(GOOD, grade="centre-only")] * 50])][2] is False
+    assert [each.holds for each in list_targets([*good, replace(GOOD, kind="one row", coverage=1.0)])][3:] == [
+        False
+    ] * 2
+    assert [each.holds for each in list_targets([*good, replace(GOOD, epsilon=1.0)])][3:] == [True, False]
+    assert [each.holds for each in list_targets([replace(GOOD, grade="centre-only", kind="one row")])] == [None] * 5
+    assert list_targets([*good, bad])[0].measured.startswith("1 of 200: 0.5% (95 % interval: 0.0% to 2.8%)")
 
 
 def test_outcomes_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import io
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from corevault import (
     integer,
 )
 from corevault.groups import read_groups
+from scipy.optimize import nnls
 
 from app.inference.core.release import CALIBRATED, GroupWeights
 from app.inference.methods.dp_groups.weighing import weigh_groups
@@ -137,6 +139,41 @@ def test_another_size_is_computed_without_the_server() -> None:
         groups, expected = make_groups(answers, size)
         np.testing.assert_allclose(groups.weight, expected)
         np.testing.assert_allclose(make_groups(answers)[0].choose(size).weight, expected, atol=2e-3)
+
+
+def test_w16_stated_errors_are_those_of_repeated_noise() -> None:
+    """The figures of 400 noised answers to the same sums; the mean of stated variances is within a factor of two."""
+    rng = np.random.default_rng(2)
+    sizes = np.array([40.0, 30, 20, 10, 0])[:, None]
+    exact = sizes * (rng.standard_normal((5, 6)) + 1) @ rng.standard_normal((6, 40)) / 10
+    exact -= exact.mean(axis=1, keepdims=True)
+    chosen = np.arange(5) < 2
+    found, stated = [], []
+    for repeat in range(400):
+        groups, _ = make_groups(exact + NOISE * rng.standard_normal(exact.shape), 5)
+        assert groups.above_noise.tolist() == [True, True, True, True, False]
+        groups = replace(groups, weight=chosen * 1.0)
+        weight = np.full(5, np.nan)
+        vectors, _ = groups._factorise()
+        weight[chosen] = nnls(vectors[chosen].T, vectors.sum(axis=0))[0]
+        found.append([weight, groups.strength, np.where(groups.above_noise, groups.agreement, np.nan)])
+        if repeat % 20 == 0:
+            stated.append(groups.errors(rng, 50))
+    variance = np.square(stated).mean(axis=0) / np.var(found, axis=0)
+    is_stated = np.isfinite(variance)
+    assert is_stated.tolist() == [chosen.tolist(), [True] * 5, groups.above_noise.tolist()]
+    assert np.all((variance[is_stated] > 0.5) & (variance[is_stated] < 2)), variance
+
+
+def test_groups_without_weights_have_errors() -> None:
+    """Noise alone: no weight has an error, and no figure is above noise."""
+    groups, _ = make_groups(NOISE * np.random.default_rng(0).standard_normal((3, 9)))
+    errors = groups.errors(np.random.default_rng(1), 5)
+    assert np.isnan(errors.weight).all()
+    assert np.isnan(errors.agreement).all()
+    assert np.all(errors.strength >= 0)
+    with pytest.raises(WrongType, match="generator"):
+        groups.errors(1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", ["2", True, 1.5])

@@ -31,8 +31,9 @@ PAGES: Final = {
     "releases": ("Releases", "Release Reliability Reason Certificate Points SigningKey verify_release"),
     "posteriors": (
         "Pseudocoresets and posteriors",
-        """Pseudocoreset Gaussian Belief Block Groups Particles NormalTable Topics BeliefNetwork DesignColumn posterior
-        combine merge design_matrix logistic_laplace example plots.Plots exports.stan_program.StanProgram""",
+        """Pseudocoreset Gaussian Belief Block Groups GroupErrors Particles NormalTable Topics BeliefNetwork
+        DesignColumn posterior combine merge design_matrix logistic_laplace example plots.Plots
+        exports.stan_program.StanProgram""",
     ),
     "keys": ("API keys", "ApiKey KeyName"),
     "risk": (

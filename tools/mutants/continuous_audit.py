@@ -105,7 +105,7 @@ CONTINUOUS_AUDIT: Final = (
         "a quiet audit can be reset",
         "W12",
         _STATE + "resets.py",
-        (("    if state is not None and not is_alarmed(state):\n", "    if False:\n"),),
+        (("    if not (status.has_alarm or status.is_damaged):\n", "    if False:\n"),),
         _ALARM + "test_a_quiet_audit_cannot_be_reset",
     ),
     Mutant(

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from corevault.feature_training import train_features
     from corevault.fitting import posterior
     from corevault.gaussian import Gaussian
-    from corevault.groups import Groups
+    from corevault.groups import GroupErrors, Groups
     from corevault.laplace import logistic_laplace
     from corevault.ledger_chain import VerifiedLedger
     from corevault.merging import merge
@@ -126,6 +126,7 @@ __all__ = [
     "Forbidden",
     "Gaussian",
     "GaussianMean",
+    "GroupErrors",
     "Groups",
     "IdempotencyConflict",
     "IdempotencyInProgress",
@@ -223,7 +224,7 @@ _NAMES = {
     "feature_training": "train_features",
     "fitting": "posterior",
     "gaussian": "Gaussian",
-    "groups": "Groups",
+    "groups": "GroupErrors Groups",
     "laplace": "logistic_laplace",
     "ledger_chain": "VerifiedLedger",
     "merging": "merge",

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from corevault._arguments import require_whole_number
+from corevault._arguments import describe, require_whole_number
 from corevault._show import make_table
 from corevault.belief import read_belief
-from corevault.errors import UnexpectedReply
+from corevault.errors import UnexpectedReply, WrongType
 
 Array = NDArray[np.float64]
 _SHAPES: Mapping[str, str] = {
@@ -23,6 +23,17 @@ _SHAPES: Mapping[str, str] = {
     "draws": "SD",
     "answers": "GS",
 }
+
+
+class GroupErrors(NamedTuple):
+    """Standard deviations of the figures of groups.
+
+    Each is ``(G,)``, and due to the noise of the answers alone.
+    """
+
+    weight: Array
+    strength: Array
+    agreement: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,7 +90,7 @@ class Groups:
         1
         """
         require_whole_number(size, "size", lower=1)
-        vectors = self._factorise()
+        vectors, _ = self._factorise()
         total, chosen = vectors.sum(axis=0), list[int]()
         weight = np.zeros(len(vectors))
         lengths = np.maximum(np.linalg.norm(vectors, axis=1), np.finfo(np.float64).tiny)
@@ -95,17 +106,61 @@ class Groups:
             weight[chosen] = nnls(vectors[chosen].T, total)[0]
         return replace(self, weight=weight)
 
-    def _factorise(self) -> Array:
-        """Vectors ``(G, r)`` with the products of the groups' sums, without noise."""
+    def errors(self, rng: np.random.Generator, count: int = 200) -> GroupErrors:
+        """Standard deviations of the figures that the noise of the answers causes. This costs no privacy.
+
+        Noise is drawn ``count`` times around the answers without their noise. The error of a weight is that for the
+        same choice of groups; it is NaN for groups without a weight. The error of an agreement is NaN for groups that
+        are not above the noise. The errors do not include the clipping of rows.
+
+        >>> groups.errors(np.random.default_rng(1)).strength.shape
+        (2,)
+        """
+        if not isinstance(rng, np.random.Generator):
+            raise WrongType(f"rng must be a generator, such as numpy.random.default_rng(); {describe(rng)}.")
+        require_whole_number(count, "count", lower=2)
+        exact, scale = self._factorise()
+        freedom, width = self.answers.shape[1] - 1, max(self.answers.shape[1] - 1, len(exact))
+        exact = np.pad(exact, ((0, 0), (0, width - exact.shape[1])))
+        deviation, chosen = self.noise / scale * np.sqrt(freedom / width), np.flatnonzero(self.weight)
+        drawn = list[Array]()
+        for _ in range(int(count)):
+            noised = exact + deviation * rng.standard_normal(exact.shape)
+            products = noised @ noised.T - freedom * (self.noise / scale) ** 2 * np.eye(len(exact))
+            weight, vectors = np.full(len(exact), np.nan), _factorise(products)
+            if len(chosen):  # SciPy's least squares must not be asked for no unknown
+                weight[chosen] = nnls(vectors[chosen].T, vectors.sum(axis=0))[0]
+            strength = scale * np.sqrt(np.maximum(products.diagonal(), 0) / self.answers.shape[1])
+            drawn.append(np.array([weight, strength, _correlate_with_others(products)]))
+        found = GroupErrors(*np.std(drawn, axis=0, ddof=1))
+        return found._replace(agreement=np.where(self.above_noise, found.agreement, np.nan))
+
+    def _factorise(self) -> tuple[Array, float]:
+        """Vectors ``(G, G)`` with the products of the groups' sums, and their scale.
+
+        The products are without noise, and divided by the squared scale.
+        """
         centred = self.answers - self.answers.mean(axis=1, keepdims=True)
         scale = max(float(np.abs(centred).max()), self.noise)
-        products = (centred / scale) @ (centred / scale).T
         variance = (centred.shape[1] - 1) * (self.noise / scale) ** 2
-        values, directions = np.linalg.eigh(products - variance * np.eye(len(products)))
-        return np.asarray(directions * np.sqrt(np.maximum(values, 0)))
+        return _factorise((centred / scale) @ (centred / scale).T - variance * np.eye(len(centred))), scale
 
     def __repr__(self) -> str:
         return f"Groups({len(self.weight)} groups by {', '.join(self.columns)})"
+
+
+def _factorise(products: Array) -> Array:
+    """Vectors ``(G, G)`` with these products, without negative eigenvalues."""
+    values, directions = np.linalg.eigh(products)
+    return np.asarray(directions * np.sqrt(np.maximum(values, 0)))
+
+
+def _correlate_with_others(products: Array) -> Array:
+    """Each group's correlation with the sum over the others; 0 where noise leaves no length."""
+    own, rows = products.diagonal(), products.sum(axis=1)
+    others = products.sum() - 2 * rows + own
+    lengths = np.sqrt(np.maximum(own, 0) * np.maximum(others, 0))
+    return np.asarray(np.clip(np.divide(rows - own, lengths, out=np.zeros(len(own)), where=lengths > 0), -1, 1))
 
 
 def _find_free(name: str, taken: tuple[str, ...]) -> str:

@@ -1,5 +1,7 @@
 """Sigmoid belief networks: bounds, sensitivity, hidden bits, and whole runs without noise."""
 
+import itertools
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -116,6 +118,80 @@ def test_w5_one_unit_moves_the_sum_by_at_most_the_grids_radius(seed: int, each: 
         gap = (whole - query.sum(model(), rows, without, each)).astype(object)
         assert sum(int(value) ** 2 for value in gap) <= GRID**2
         assert not np.any(query.sum(model(), rows, np.zeros_like(present), each))
+
+
+CELLS = (*HOSTILE, -1.0, 0.0, 1.0, 2.0, 1e300, -1e300, 1 + 1e-9, -1e-300)
+EXTREME = (0.0, -1e-3, 1e-3, -100.0, 100.0, -1e4, 1e4, -3e38, 3e38)
+"""Entries of beliefs: a run limits weights and biases to 100, and their products follow."""
+
+
+def list_bits(visible: int) -> Array32:
+    """List every row of bits, as ``[y, 1]``."""
+    return fold(np.array(list(itertools.product((0, 1), repeat=visible))))
+
+
+def measure_shares(own: SigmoidBelief, rows: Array32, belief: Array64, *, moving: bool) -> Array64:
+    """Measure each row's blocks in their bounds, and the joint norm in units.
+
+    The result is ``(blocks + 1, n)``.
+    """
+    values = own.contribute(rows, belief, 1.0, moving=moving).astype(np.float64)
+    blocks = own.list_blocks(1.0, moving=moving)
+    ends = np.cumsum([block.length for block in blocks])
+    shares = [
+        np.linalg.norm(values[:, end - block.length : end], axis=1) / block.bound
+        for block, end in zip(blocks, ends, strict=True)
+    ]
+    return np.array([*shares, np.linalg.norm(values / compute_units(blocks, 1), axis=1)])
+
+
+def test_w5_no_row_exceeds_its_bounds_by_brute_force() -> None:
+    """All rows of small networks are shorter than the bounds.
+
+    With one unit, all extreme beliefs are tried, and otherwise 300. So no row is clipped.
+    """
+    rng, largest = np.random.default_rng(7), np.zeros(4)
+    for visible, units in ((1, 1), (2, 2), (5, 3), (6, 2)):
+        own, rows = SigmoidBelief(visible, units, 1.0, 100), list_bits(visible)
+        size = math.prod(own.belief_shape)
+        chosen: Any = itertools.product(EXTREME, repeat=size) if size == 4 else rng.choice(EXTREME, (300, size))
+        for entries in chosen:
+            belief = np.reshape(entries, own.belief_shape).astype(np.float64)
+            shares = measure_shares(own, rows, belief, moving=True)
+            assert not np.any(shares > 1 + 1e-5), (belief, shares)
+            largest = np.fmax(largest, np.nan_to_num(shares.max(axis=1)))
+        assert not np.any(own.contribute(np.zeros_like(rows), belief, 1.0, moving=True))
+        fixed = measure_shares(own, rows, belief, moving=False)
+        np.testing.assert_allclose(fixed, 1, rtol=1e-6)  # all rows have the largest norm
+    assert np.all(largest > 0.99), largest
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), each=st.sampled_from([1, 3]))
+def test_w5_any_cells_of_a_table_give_bounded_statistics(seed: int, each: int) -> None:
+    """Cells are clamped to bits, and cells that are no numbers leave null rows.
+
+    So rows need no clipping, and one unit moves the sum by at most the grid's radius, in exact integers.
+    """
+    rng = np.random.default_rng(seed)
+    cells = rng.choice(CELLS, (4 * each, VISIBLE))
+    present = rng.random(len(cells)) < 0.9
+    problem = make_conjugate_problem(SPEC, FACTS)
+    table = {name: cells[:, place] for place, name in enumerate(NAMES)}
+    x, y, there = problem.design.encode(table | {"age": np.zeros(len(cells)), "_present": present.astype(np.uint8)})
+    np.testing.assert_array_equal(there, present & ~np.isnan(cells).any(axis=1))
+    np.testing.assert_allclose(x, np.clip(np.nan_to_num(cells), 0, 1) * there[:, None], atol=1e-6)
+    rows = problem.model.fold(x, y)
+    belief = rng.choice(EXTREME[:-2], model().belief_shape)
+    for asked in queries(belief, each):
+        for row in np.flatnonzero(there):
+            assert measure_shares(model(), rows[row : row + 1], belief, moving=asked.moving).max() <= 1 + 1e-5
+        whole = asked.sum(model(), rows, there, each)
+        for unit in range(4):
+            without = there.copy()
+            without[unit * each : (unit + 1) * each] = False
+            gap = (whole - asked.sum(model(), rows * without[:, None], without, each)).astype(object)
+            assert sum(int(value) ** 2 for value in gap) <= GRID**2
 
 
 def test_w5_held_and_split_rows_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
