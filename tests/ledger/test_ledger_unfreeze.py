@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 import sqlalchemy as sa
 
-from app.errors import DependencyUnavailable, NotFound, StateConflict
+from app.errors import DependencyUnavailable, InvalidRequest, NotFound, StateConflict
 from app.ledger import Cause, HighWaterMark
 from app.ledger.account import locked_account
 from app.ledger.account.causes import count_causes
@@ -75,6 +75,15 @@ def test_second_freeze_after_an_unfreeze_is_marked_again(
     assert [each.outcome for each in reconcile(database_url, mark_url)] == ["frozen"]
     with running.database.read() as session:
         assert count_causes(session)[Cause.UNKNOWN] == 1  # the mark does not record the cause
+
+
+@pytest.mark.parametrize("reason", ["", " \n"])
+def test_a_freeze_does_not_end_without_a_reason(running: Bench, reason: str) -> None:
+    """W10: the chain states why each freeze ended."""
+    freeze(running)
+    with pytest.raises(InvalidRequest):
+        running.write(lambda tx: running.ledger.unfreeze(tx, "ds_a", reason))
+    assert kinds(running)[0] == "frozen"
 
 
 def test_account_that_is_not_frozen_is_refused(running: Bench) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 from sqlalchemy import select
 
 from app.db import ReadSession, WriteSession
-from app.errors import StateConflict
+from app.errors import InvalidRequest, StateConflict
 from app.ledger.account import causes, locked_account, opening
 from app.ledger.account.locked_account import Cause, LockedAccount
 from app.ledger.context import LedgerContext
@@ -23,6 +23,7 @@ from app.ledger.integrity.high_water_mark import describe_balance
 from app.ledger.models import Account, Checkpoint
 
 NOT_FROZEN: Final = "The account is not frozen."
+_NO_REASON: Final = "State the reason why the freeze ends: the ledger and the audit log keep it."
 _CANNOT_END: Final = (
     "Such a freeze cannot be ended. Run 'corevaultd verify', and declare the data again under another population."
 )
@@ -79,11 +80,14 @@ def unfreeze(context: LedgerContext, tx: WriteSession, dataset_id: str, reason: 
     database is frozen again, which is safe.
 
     Raises:
+        InvalidRequest: the reason is blank.
         NotFound: the dataset has no account.
         StateConflict: the account is not frozen, does not verify, or was frozen because of a mismatch. An unknown cause
             is refused too, because it may be a mismatch.
         DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
     """
+    if not reason.strip():
+        raise InvalidRequest.at("/reason", _NO_REASON)
     account = locked_account.lock_account_of(tx, dataset_id)
     if account.frozen_at is None:
         raise StateConflict(NOT_FROZEN)
