@@ -29,6 +29,9 @@ class GroupErrors(NamedTuple):
     """Standard deviations of the figures of groups.
 
     Each is ``(G,)``, and due to the noise of the answers alone.
+
+    >>> groups.errors(np.random.default_rng(1)).weight.shape
+    (2,)
     """
 
     weight: Array
