@@ -108,7 +108,7 @@ VARIATIONAL: Final = Reason(
 )
 GROUP_WEIGHTS: Final = Reason(
     "group-weights",
-    "The release has weights of groups, and no posterior. Use the weights to choose data, and the client for their errors.",
+    "The release has weights of groups, and no posterior. Use the weights to choose data, and the client for errors.",
 )
 CATALOGUE: Final[Mapping[str, Reason]] = {
     reason.code: reason
