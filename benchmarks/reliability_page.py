@@ -92,7 +92,7 @@ def render_targets(targets: Sequence[Target]) -> str:
     words = {True: "yes", False: "**no**", None: NOTHING}
     rows = [[each.asked, each.measured, words[each.holds]] for each in targets]
     held = sum(each.holds is True for each in targets)
-    return f"Of {len(targets)} targets, {held} hold:\n\n{render_rows(['asked', 'measured', 'holds'], rows)}"
+    return f"Targets that hold: {held} of {len(targets)}.\n\n{render_rows(['asked', 'measured', 'holds'], rows)}"
 
 
 def _list_cells(kind: str, epsilons: Sequence[float], outcomes: Sequence[Outcome]) -> str:
