@@ -62,7 +62,9 @@ def compute_potentials(x: Array64, mean: Array64, log_deviation: Array64, beta: 
 
 def compute_log_posterior(x: Array64, parameters: Array64, beta: float) -> Array64:
     """Compute the logarithm of the posterior, except for a constant, at parameters ``(2, g)``; ``(g,)``."""
-    fit = sum(compute_potentials(part, *parameters, beta).sum(axis=0) for part in np.array_split(x, 20))
+    fit = sum(
+        compute_potentials(part, parameters[0], parameters[1], beta).sum(axis=0) for part in np.array_split(x, 20)
+    )
     return np.asarray(fit - 0.5 * np.square(parameters / np.array(PRIOR)[:, None]).sum(axis=0))
 
 
@@ -85,7 +87,7 @@ def make_posterior(x: Array64, beta: float) -> tuple[Array64, Array64]:
 
 def compute_influences(x: Sequence[float], parameters: Array64, probabilities: Array64, beta: float) -> Array64:
     """Compute the influence of a further point at each place of ``x``, ``(n,)``."""
-    potentials = compute_potentials(np.array(x), *parameters, beta)
+    potentials = compute_potentials(np.array(x), parameters[0], parameters[1], beta)
     ratios = np.exp(potentials - potentials.max(axis=1, keepdims=True))
     affinity = (np.sqrt(ratios) @ probabilities) / np.sqrt(ratios @ probabilities)
     return np.asarray(np.arccos(np.minimum(affinity, 1.0)))

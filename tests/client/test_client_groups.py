@@ -152,7 +152,7 @@ def test_w16_stated_errors_are_those_of_repeated_noise() -> None:
     for repeat in range(400):
         groups, _ = make_groups(exact + NOISE * rng.standard_normal(exact.shape), 5)
         assert groups.above_noise.tolist() == [True, True, True, True, False]
-        groups = replace(groups, weight=chosen * 1.0)
+        groups = replace(groups, weight=chosen.astype(np.float64))
         weight = np.full(5, np.nan)
         vectors, _ = groups._factorise()
         weight[chosen] = nnls(vectors[chosen].T, vectors.sum(axis=0))[0]
