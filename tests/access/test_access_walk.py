@@ -5,7 +5,7 @@ An object that the caller may not see is answered with 404.
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any
 
 import httpx
@@ -42,9 +42,8 @@ def shared_world(open_house: Callable[[], AbstractContextManager[House]]) -> Ite
             with httpx.Client(transport=transport, base_url="http://corevault.test") as client:
                 yield make_world(house, client)
 
-    shared = SharedWorld(open_world)
-    yield shared
-    shared.close()
+    with closing(SharedWorld(open_world)) as shared:
+        yield shared
 
 
 @pytest.fixture

@@ -59,8 +59,17 @@ class Script:
         )
 
 
+Start = Callable[..., Script]
+"""Starts a scripted server for commands, with these answers."""
+
+
 def ok(body: object, status: int = 200) -> httpx.Response:
     return httpx.Response(status, json=body)
+
+
+def make_page(*items: object) -> httpx.Response:
+    """The only page of a list."""
+    return ok({"items": items, "next_cursor": None})
 
 
 def problem(status: int, code: str, *, retry_after: str | None = None, **members: object) -> httpx.Response:

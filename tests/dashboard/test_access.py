@@ -6,7 +6,7 @@ A page refuses exactly the calls that the endpoint with the same data refuses.
 import html
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 
 import httpx
@@ -123,9 +123,8 @@ def shared_world(open_house: Callable[[], AbstractContextManager[House]]) -> Ite
         with open_house() as house, open_browser(create_app(house.services)) as client:
             yield make_world(house, client)
 
-    shared = SharedWorld(open_world)
-    yield shared
-    shared.close()
+    with closing(SharedWorld(open_world)) as shared:
+        yield shared
 
 
 @pytest.fixture
