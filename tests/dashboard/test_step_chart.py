@@ -340,6 +340,20 @@ def test_a_remembered_chart_is_not_shown_to_who_may_not_see_it(
     assert 'class="chart"' not in browse(analyst).get(address).text
 
 
+def test_a_remembered_chart_has_refusals_for_overseers_only(
+    browse: Open, owner: rows.Key, auditor: rows.Key, long_history: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused jobs are in the audit log, which owners may not read."""
+    refused = [(START + timedelta(days=2), 3)]
+    monkeypatch.setattr(population, "_find_refusals", lambda *_: refused)
+    address, seen = f"/dashboard/populations/{long_history}", []
+    for key in (owner, auditor, owner):
+        seen.append('class="chart-refusal"' in browse(key).get(address).text)
+    refused.append((START + timedelta(days=30), 1))
+    crosses = browse(auditor).get(address).text.count('class="chart-refusal"')
+    assert (seen, crosses) == ([False, True, False], 2)
+
+
 def test_drawings_forget_the_one_that_is_used_least() -> None:
     drawings = Drawings[str](2)
     for key in ("a", "b"):
