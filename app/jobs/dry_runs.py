@@ -1,8 +1,6 @@
 """Dry runs of requested plans, before a price is quoted or reserved."""
 
 import hashlib
-import threading
-from collections import OrderedDict
 from typing import Final
 
 import structlog
@@ -11,6 +9,7 @@ from app.errors import InvalidRequest
 from app.inference import dry_run, registry
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.plan import MechanismPlan
+from app.recently_used import LeastRecentlyUsed
 
 IMPOSSIBLE: Final = (
     "The method cannot fit this model to the declared columns. Choose other features, another size or another method."
@@ -22,8 +21,7 @@ class DryRuns:
     """Results of dry runs by the structure of plan and declaration; thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._results: OrderedDict[bytes, bool] = OrderedDict()
+        self._results = LeastRecentlyUsed[bytes, bool](_CACHED)
 
     def check(self, plan: MechanismPlan, facts: DeclaredFacts) -> None:
         """Dry-run ``plan`` without its last step, unless its model is large.
@@ -36,19 +34,12 @@ class DryRuns:
         if not registry.find_method(plan.method).private or dry_run.is_large(plan, facts):
             return
         key = _structure(plan, facts)
-        with self._lock:
-            possible = self._results.get(key)
+        possible = self._results.get(key)
         if possible is None:
             possible = _is_possible(plan, facts)
-            self._keep(key, possible=possible)
+            self._results.put(key, possible)
         if not possible:
             raise InvalidRequest.at("/model", IMPOSSIBLE)
-
-    def _keep(self, key: bytes, *, possible: bool) -> None:
-        with self._lock:
-            self._results[key] = possible
-            if len(self._results) > _CACHED:
-                self._results.popitem(last=False)
 
 
 def _is_possible(plan: MechanismPlan, facts: DeclaredFacts) -> bool:

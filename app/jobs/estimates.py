@@ -2,7 +2,6 @@
 
 import hashlib
 import threading
-from collections import OrderedDict
 from typing import Final
 
 import numpy as np
@@ -13,6 +12,7 @@ from app.inference import expected_accuracy
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.plan import MechanismPlan
 from app.inference.expected_accuracy import ExpectedAccuracy
+from app.recently_used import LeastRecentlyUsed
 
 NOT_ESTIMATED: Final = (
     "The expected accuracy is estimated for the default method only, and for models of at most "
@@ -30,8 +30,8 @@ class Estimates:
     """
 
     def __init__(self) -> None:
-        self._lock, self._turn = threading.Lock(), threading.Lock()
-        self._results: OrderedDict[bytes, ExpectedAccuracy | str] = OrderedDict()
+        self._turn = threading.Lock()
+        self._results = LeastRecentlyUsed[bytes, ExpectedAccuracy | str](_CACHED)
 
     def find(self, plan: MechanismPlan, facts: DeclaredFacts) -> ExpectedAccuracy | str:
         """Return the estimate, or a sentence that states why there is none.
@@ -42,8 +42,7 @@ class Estimates:
         if not expected_accuracy.is_estimated(plan, facts):
             return NOT_ESTIMATED
         key = _digest(plan, facts)
-        with self._lock:
-            known = self._results.get(key)
+        known = self._results.get(key)
         if known is not None:
             return known
         if not self._turn.acquire(blocking=False):
@@ -52,10 +51,7 @@ class Estimates:
             made = _estimate(plan, facts)
         finally:
             self._turn.release()
-        with self._lock:
-            self._results[key] = made
-            if len(self._results) > _CACHED:
-                self._results.popitem(last=False)
+        self._results.put(key, made)
         return made
 
 

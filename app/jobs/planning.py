@@ -1,8 +1,6 @@
 """Planning: from an analyst's request to a plan with its price; it reads no rows."""
 
 import math
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
@@ -14,6 +12,7 @@ from app.inference.core.plan import MechanismPlan, PlanRequest
 from app.ledger.entries.charge import Charge
 from app.privacy.calibration import Unreachable, calibrate
 from app.privacy.events import PrivacyEvent
+from app.recently_used import LeastRecentlyUsed
 
 PROBE_NOISE = 1.0
 MARGIN = 0.05
@@ -46,8 +45,7 @@ class NoiseCache:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._results: OrderedDict[tuple[float, float, Events], tuple[float, Events]] = OrderedDict()
+        self._results = LeastRecentlyUsed[tuple[float, float, Events], tuple[float, Events]](_CACHED)
 
     def noise(self, events: Callable[[float], Events], epsilon: float, delta: float) -> float:
         """Return the smallest noise multiplier whose cost alone is at most ``epsilon``.
@@ -56,18 +54,14 @@ class NoiseCache:
             InvalidRequest: no noise multiplier reaches ``epsilon``.
         """
         key = (epsilon, delta, events(PROBE_NOISE))
-        with self._lock:
-            cached = self._results.get(key)
+        cached = self._results.get(key)
         if cached is not None and events(cached[0]) == cached[1]:
             return cached[0]
         try:
             noise = calibrate(events, epsilon, delta)
         except Unreachable as refusal:
             raise InvalidRequest.at("/privacy/epsilon", _suggest_target(refusal.least)) from None
-        with self._lock:
-            self._results[key] = noise, events(noise)
-            if len(self._results) > _CACHED:
-                self._results.popitem(last=False)
+        self._results.put(key, (noise, events(noise)))
         return noise
 
 

@@ -15,7 +15,6 @@ from markupsafe import Markup
 
 from app.auth.caller import Caller
 from app.budgets import service
-from app.dashboard.charts.drawings import Drawings
 from app.dashboard.charts.steps import MOST_EXACT, Refusals, Span, Step, draw_steps
 from app.dashboard.charts.thinning import (
     MOST_INTERVALS,
@@ -351,15 +350,6 @@ def test_a_remembered_chart_has_refusals_for_overseers_only(
     refused.append((START + timedelta(days=30), 1))
     crosses = browse(auditor).get(address).text.count(mark)
     assert (seen, crosses) == ([False, True, False], 2)
-
-
-def test_drawings_forget_the_one_that_is_used_least() -> None:
-    drawings = Drawings[str](2)
-    for key in ("a", "b"):
-        drawings.remember(key, key.upper())
-    assert drawings.recall("a") == "A"
-    drawings.remember("c", "C")
-    assert [drawings.recall(key) for key in ("a", "b", "c")] == ["A", None, "C"]
 
 
 def test_steps_are_refused_to_keys_that_may_only_use_the_dataset(

@@ -94,9 +94,15 @@ def test_unreachable_target_is_refused_at_its_member() -> None:
 
 
 def test_full_cache_drops_its_oldest_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed = list[float]()
+
+    def calibrate(plan: object, target: float, delta: float) -> float:
+        computed.append(target)
+        return target
+
     monkeypatch.setattr(planning, "_CACHED", 2)
-    monkeypatch.setattr(planning, "calibrate", lambda plan, target, delta: target)
+    monkeypatch.setattr(planning, "calibrate", calibrate)
     cache = NoiseCache()
-    for epsilon in (1.0, 2.0, 3.0):
+    for epsilon in (1.0, 2.0, 3.0, 3.0, 2.0, 1.0):
         cache.noise(lambda noise: (GaussianEvent(noise),), epsilon, DELTA)
-    assert [key[0] for key in cache._results] == [2.0, 3.0]
+    assert computed == [1.0, 2.0, 3.0, 1.0]

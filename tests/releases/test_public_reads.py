@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from app.errors import DependencyUnavailable
 from app.main import create_app
-from app.releases.http.cache import LeastRecentlyUsed
+from app.recently_used import LeastRecentlyUsed
 from app.releases.http.formats import Part
 from tests.factories import rows
 from tests.factories.datasets import problem
@@ -141,7 +141,7 @@ def test_a_cached_read_is_counted_and_logged_under_its_route(
 
 
 def test_the_least_recently_used_value_is_dropped_first() -> None:
-    recent: LeastRecentlyUsed[int] = LeastRecentlyUsed(10)
+    recent = LeastRecentlyUsed[str, int](10)
     recent.put("a", 1, 4)
     recent.put("b", 2, 4)
     assert recent.get("a") == 1
@@ -149,3 +149,11 @@ def test_the_least_recently_used_value_is_dropped_first() -> None:
     assert [recent.get(name) for name in "abc"] == [1, None, 3]
     recent.put("d", 4, 11)
     assert [recent.get(name) for name in "acd"] == [None, None, None]
+
+
+def test_a_later_value_replaces_the_earlier_one_and_its_weight() -> None:
+    recent = LeastRecentlyUsed[str, int](10)
+    for value in range(5):
+        recent.put("a", value, 6)
+    recent.put("b", 9, 4)
+    assert [recent.get(name) for name in "ab"] == [4, 9]

@@ -1,6 +1,6 @@
 """One account: its budget, the risk of one unit, its history, and the verification of its chain."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import chain
@@ -19,7 +19,6 @@ from app.budgets import service as budgets
 from app.budgets.risks import bound_limit, measure_spent
 from app.budgets.what_if_endpoints import CHAIN_ROWS
 from app.dashboard.charts.bar import HATCH, draw_bar
-from app.dashboard.charts.drawings import Drawings
 from app.dashboard.charts.steps import WIDTH, draw_steps, is_thinned
 from app.dashboard.days import parse_period
 from app.dashboard.forms import NO_MISTAKES
@@ -37,6 +36,7 @@ from app.http.requests.pagination import PageRequest, make_page
 from app.jobs import service as jobs
 from app.jobs.repository import read_submissions
 from app.ledger import Budget, EntryFilter, LedgerEntry, LedgerStep
+from app.recently_used import LeastRecentlyUsed
 from app.services import Services, Shared
 
 ROWS: Final = 100
@@ -44,6 +44,8 @@ CSV_PAGE: Final = 1_000
 """Entries of a download that are in memory at a time."""
 MOST_STEPS: Final = 50_000
 """Entries in a chart. It bounds the time of a page."""
+_MOST_DRAWINGS: Final = 64
+"""Remembered charts of a process, each of about 30 kB. The caller's access is checked before one is used."""
 _MOST_REFUSALS: Final = 10_000
 router = make_page_router()
 Text = Annotated[str, Query(max_length=40)]
@@ -105,7 +107,7 @@ class _Drawn:
     end: datetime
 
 
-_DRAWINGS: Final = Drawings[_Drawn]()
+_DRAWINGS: Final = LeastRecentlyUsed[Hashable, _Drawn](_MOST_DRAWINGS)
 
 
 def _read_filters(kind: Text = "", since: Text = "", until: Text = "") -> Filters:
@@ -267,12 +269,12 @@ def _find_chart(
     refusals = _find_refusals(session, dataset_id, criteria.since, end) if is_overseer else ()
     days = (criteria.since, criteria.until)
     key = (dataset_id, newest[0].sequence, newest[0].entry_hash, days, tuple(refusals), budget.limit.epsilon)
-    drawn = _DRAWINGS.recall(key)
+    drawn = _DRAWINGS.get(key)
     if drawn is None or (end - drawn.end) * WIDTH >= drawn.end - drawn.start:
         read = budgets.list_steps(session, services.ledger, visitor, dataset_id, limit=MOST_STEPS, until=criteria.until)
         drawn = _draw_chart(read, refusals, budget.limit.epsilon, criteria.since, end)
         if drawn is not None and drawn.chart.is_thinned:
-            _DRAWINGS.remember(key, drawn)
+            _DRAWINGS.put(key, drawn)
     return None if drawn is None else drawn.chart
 
 

@@ -3,10 +3,9 @@
 A release never changes, and a public release stays public. So no cached value becomes stale.
 """
 
-from collections import OrderedDict
-from threading import Lock
-from typing import Final, Generic, TypeVar
+from typing import Final
 
+from app.recently_used import LeastRecentlyUsed
 from app.releases.http.formats import Part
 from app.releases.http.representation import Offers
 from app.releases.models import Release
@@ -18,38 +17,6 @@ BYTES: Final = 64 * 2**20
 LARGEST: Final = 4 * 2**20
 """Largest size of one cached representation, in bytes."""
 
-Value = TypeVar("Value")
-
-
-class LeastRecentlyUsed(Generic[Value]):
-    """A thread-safe cache that drops the least recently used values.
-
-    It does so while the total weight of its values exceeds ``capacity``.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity, self._weight = capacity, 0
-        self._values: OrderedDict[str, tuple[Value, int]] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, name: str) -> Value | None:
-        with self._lock:
-            entry = self._values.get(name)
-            if entry is None:
-                return None
-            self._values.move_to_end(name)
-            return entry[0]
-
-    def put(self, name: str, value: Value, weight: int = 1) -> None:
-        with self._lock:
-            if name in self._values:
-                return
-            self._values[name] = value, weight
-            self._weight += weight
-            while self._weight > self._capacity:
-                _, (_, freed) = self._values.popitem(last=False)
-                self._weight -= freed
-
 
 class PublicReleases:
     """A cache of public releases: the offers of each part, and the bytes of small representations.
@@ -60,8 +27,8 @@ class PublicReleases:
     """
 
     def __init__(self) -> None:
-        self._offers: LeastRecentlyUsed[Offers] = LeastRecentlyUsed(RELEASES)
-        self._bodies: LeastRecentlyUsed[bytes] = LeastRecentlyUsed(BYTES)
+        self._offers = LeastRecentlyUsed[str, Offers](RELEASES)
+        self._bodies = LeastRecentlyUsed[str, bytes](BYTES)
 
     def offers(self, release_id: str, part: Part) -> Offers | None:
         return self._offers.get(f"{release_id}/{part}")
