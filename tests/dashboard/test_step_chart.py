@@ -342,7 +342,7 @@ def test_a_remembered_chart_is_not_shown_to_who_may_not_see_it(
 def test_a_remembered_chart_has_refusals_for_overseers_only(
     browse: Open, owner: rows.Key, auditor: rows.Key, long_history: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refused jobs are in the audit log, which owners may not read."""
+    """W3: refused jobs are in the audit log, which owners may not read."""
     refused = [(START + timedelta(days=2), 3)]
     monkeypatch.setattr(population, "_find_refusals", lambda *_: refused)
     address, mark = f"/dashboard/populations/{long_history}", 'class="chart-refusal"'

@@ -79,7 +79,7 @@ def test_second_freeze_after_an_unfreeze_is_marked_again(
 
 @pytest.mark.parametrize("reason", ["", " \n"])
 def test_a_freeze_does_not_end_without_a_reason(running: Bench, reason: str) -> None:
-    """W10: the chain states why each freeze ended."""
+    """W11: the chain states why each freeze ended."""
     freeze(running)
     with pytest.raises(InvalidRequest):
         running.write(lambda tx: running.ledger.unfreeze(tx, "ds_a", reason))

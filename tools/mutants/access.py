@@ -133,4 +133,11 @@ ACCESS: Final = (
         ),
         "tests/auth/test_keys.py::test_an_ended_key_is_answered_like_an_unknown_one",
     ),
+    Mutant(
+        "a remembered chart shows refusals to owners",
+        "W3",
+        "app/dashboard/pages/population.py",
+        (("days, tuple(refusals), budget.limit.epsilon)", "days, budget.limit.epsilon)"),),
+        "tests/dashboard/test_step_chart.py::test_a_remembered_chart_has_refusals_for_overseers_only",
+    ),
 )

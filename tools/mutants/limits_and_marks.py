@@ -22,6 +22,13 @@ LIMITS: Final = (
         _LIMITS + "test_a_higher_limit_opens_a_tranche",
     ),
     Mutant(
+        "a freeze ends without a reason",
+        "W11",
+        "app/ledger/account/freezing.py",
+        (("    if not reason.strip():\n", "    if False:\n"),),
+        "tests/ledger/test_ledger_unfreeze.py::test_a_freeze_does_not_end_without_a_reason",
+    ),
+    Mutant(
         "a limit may fall below the spent cost",
         "W9",
         "app/ledger/account/limits.py",

@@ -1,10 +1,10 @@
 """Renders the page of mutants from the records of a run."""
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from benchmarks.environment import describe
+from benchmarks.summaries import render_rows, wrap_paragraph
 from tools.mutants.records import CAUGHT, Record
 
 PAGE: Final = """# Mutants of the promises
@@ -73,13 +73,13 @@ def render_page(
         f"others have no record. {len(others)} further breaks are not mutants, for the reasons below."
     )
     return PAGE.format(
-        text=_wrap(_TEXT),
-        circumstances=_wrap(describe(circumstances)),
-        rate=_wrap(rate),
+        text=wrap_paragraph(_TEXT),
+        circumstances=wrap_paragraph(describe(circumstances)),
+        rate=wrap_paragraph(rate),
         promises=_render_promises(records),
         survivors="\n".join(f"- {each.promise}, {each.mutant}: {each.verdict}" for each in missed) or "None.",
         missing="\n".join(f"- {name}" for name in missing) or "None.",
-        about_smallest=_wrap(_SMALLEST),
+        about_smallest=wrap_paragraph(_SMALLEST),
         smallest=_render(
             ("promise", "mutant", "catcher", "verdict"), [each for each in records if each.mutant in smallest]
         ),
@@ -90,18 +90,16 @@ def render_page(
 
 def _render_promises(records: Sequence[Record]) -> str:
     """Render the number of mutants and catchers of each promise."""
-    lines = ["| promise | mutants | caught | catchers |", "| --- | ---: | ---: | ---: |"]
+    rows = []
     for promise in sorted({each.promise for each in records}, key=lambda name: int(name[1:])):
         mine = [each for each in records if each.promise == promise]
         caught = sum(each.verdict == CAUGHT for each in mine)
-        lines.append(f"| {promise} | {len(mine)} | {caught} | {len({each.catcher for each in mine})} |")
-    return "\n".join(lines)
+        rows.append([promise, *map(str, (len(mine), caught, len({each.catcher for each in mine})))])
+    return render_rows(("promise", "mutants", "caught", "catchers"), rows).rstrip()
 
 
 def _render(columns: Sequence[str], records: Iterable[Record]) -> str:
-    lines = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
-    lines += [f"| {' | '.join(_show(each, column) for column in columns)} |" for each in records]
-    return "\n".join(lines)
+    return render_rows(columns, [[_show(each, column) for column in columns] for each in records]).rstrip()
 
 
 def _show(record: Record, column: str) -> str:
@@ -111,7 +109,3 @@ def _show(record: Record, column: str) -> str:
     if column == "catcher":
         text = text.rpartition("::")[2] if record.verdict == CAUGHT and "::" in text else text
     return f"`{text}`" if column in {"file", "catcher"} else text
-
-
-def _wrap(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False))
