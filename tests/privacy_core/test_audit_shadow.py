@@ -44,6 +44,11 @@ def test_a_threshold_of_training_gives_a_bound_below_the_truth() -> None:
     assert 1.6 < found < 2.0
 
 
+def test_a_threshold_separates_even_if_training_bounds_nothing() -> None:
+    scores, present = np.linspace(-1.0, 1.0, 200), np.repeat([0.0, 1.0], 100)
+    assert abs(choose_by_training(scores, present, lambda _: 0.0)) < 0.05
+
+
 def test_the_area_counts_ties_as_halves() -> None:
     assert compute_area(np.array([1.0, 1.0, 2.0]), np.array([1.0, 0.0, 1.0])) == pytest.approx(0.75)
 

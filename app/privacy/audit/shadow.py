@@ -77,9 +77,16 @@ class NormalRatio:
 
 
 def choose_by_training(scores: Array64, present: Array64, goal: Callable[[Counts], float]) -> float:
-    """Choose the threshold with the largest bound ``goal`` on training ``scores``."""
-    thresholds = np.quantile(scores, np.linspace(0.01, 0.99, _THRESHOLDS))
-    return float(max(thresholds, key=lambda threshold: goal(count_positives(scores, present, float(threshold)))))
+    """Choose the threshold with the largest bound ``goal`` on training ``scores``.
+
+    Too few runs may bound nothing at any threshold. Of equal bounds, the one with the largest difference of rates wins.
+    """
+
+    def rank(threshold: float) -> tuple[float, float]:
+        counts = count_positives(scores, present, threshold)
+        return goal(counts), counts.true / counts.present - counts.false / counts.absent
+
+    return float(max(np.quantile(scores, np.linspace(0.01, 0.99, _THRESHOLDS)), key=lambda found: rank(float(found))))
 
 
 def compute_area(scores: Array64, present: Array64) -> float:
