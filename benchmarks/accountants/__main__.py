@@ -2,7 +2,8 @@
 
 The ledger's price, a privacy loss distribution, closed forms and a derivation from the definition are computed in this
 process. TensorFlow Privacy and the statistics of JAX Privacy run in isolated environments, which are installed first.
-``--page`` writes the page from the stored prices. The exit status is 1 if another accountant refutes the ledger.
+``--page`` writes the page from the stored prices. The exit status is 1 if another accountant refutes the ledger, or if
+a statistic differs.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from benchmarks.accountants.environments import ask
-from benchmarks.accountants.opinions import NAMES, give_opinion, make_cases
+from benchmarks.accountants.opinions import NAMES, find_differences, give_opinion, make_cases
 from benchmarks.accountants.page import render
 from benchmarks.accountants.points import (
     Point,
@@ -95,7 +96,7 @@ def _read(text: str) -> float | str | None:
 
 
 def main() -> int:
-    """Compare accountants and write the page; return 1 if one refutes the ledger."""
+    """Compare accountants and write the page; return 1 if one refutes the ledger or a statistic."""
     parser = argparse.ArgumentParser(description="Compare accountants.")
     parser.add_argument("--page", action="store_true", help="write the page from stored prices")
     parser.add_argument("--processes", type=int, default=2)
@@ -106,12 +107,15 @@ def main() -> int:
         write_csv(PRICES, FIELDS, records)
         write_csv(OPINIONS, tuple(opinions[0]), opinions)
         print({**versions, **further})
-    records = read_csv(PRICES)
-    PAGE.write_text(render(records, read_csv(OPINIONS)))
+    records, statistics = read_csv(PRICES), read_csv(OPINIONS)
+    PAGE.write_text(render(records, statistics))
     found = [(record, name) for record in records for name in find_shortfalls(record)]
     for record, name in found:
         print(f"the ledger is below {name}: {record}")
-    return int(bool(found))
+    differences = list(find_differences(statistics))
+    for difference in differences:
+        print(f"JAX Privacy has another statistic: {difference}")
+    return int(bool(found or differences))
 
 
 if __name__ == "__main__":

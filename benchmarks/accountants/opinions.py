@@ -1,5 +1,6 @@
 """Statistics of audits by a second library, on simulated scores of known laws."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -7,7 +8,6 @@ import numpy as np
 from app.privacy.audit.bounds import bound_epsilon, count_positives
 from app.privacy.audit.guesses import bound_epsilon_by_guesses
 from app.privacy.audit.laws import Array64
-from app.privacy.audit.shadow import compute_area
 
 ERROR: Final = 1e-3
 DELTA: Final = 1e-6
@@ -38,36 +38,49 @@ def make_cases() -> list[dict[str, Any]]:
     return cases
 
 
-def compute_power(scores: Array64, present: Array64, false_positives: float) -> float:
-    """Compute the true positives at a rate of false positives.
+def trace_hull(scores: Array64, present: Array64) -> tuple[Array64, Array64]:
+    """Trace the curve of tests that choose between two thresholds at random: the concave hull of all thresholds.
 
-    Between two thresholds it is interpolated.
+    Returns rates of false positives, in ascending order, and of true positives.
     """
     order = np.argsort(-scores, kind="stable")
     ordered, is_in = scores[order], present[order]
     last = np.append(ordered[1:] != ordered[:-1], True)
-    true = np.append(0.0, np.cumsum(is_in)[last] / is_in.sum())
-    false = np.append(0.0, np.cumsum(1 - is_in)[last] / (1 - is_in).sum())
-    return float(np.interp(false_positives, *_find_corners(false, true)))
+    true, false = (np.append(0.0, np.cumsum(each)[last] / each.sum()) for each in (is_in, 1 - is_in))
+    hull: list[int] = []
+    for point in range(len(true)):
+        while len(hull) > 1 and not _is_above(hull[-1], hull[-2], point, false, true):
+            hull.pop()
+        hull.append(point)
+    return false[hull], true[hull]
 
 
-def _find_corners(false: Array64, true: Array64) -> tuple[Array64, Array64]:
-    """Find the highest rate of true positives at each rate of false positives."""
-    distinct, first = np.unique(false, return_index=True)
-    return distinct, np.maximum.reduceat(true, first)
+def _is_above(middle: int, first: int, last: int, false: Array64, true: Array64) -> bool:
+    """Whether a point of the curve is above the line through two others."""
+    rise = (true[middle] - true[first]) * (false[last] - false[first])
+    return bool(rise > (true[last] - true[first]) * (false[middle] - false[first]))
 
 
 def give_opinion(case: dict[str, Any]) -> dict[str, float]:
-    """Compute the statistics of one case by this project."""
+    """Compute the statistics of one case by this project.
+
+    Area and power are those of :func:`trace_hull`, as the other library computes them.
+    """
     scores = np.concatenate([case["present"], case["absent"]])
     present = np.repeat([1.0, 0.0], [len(case["present"]), len(case["absent"])])
     counts = count_positives(scores, present, case["threshold"])
     guesses = round(counts.true + counts.false)
+    false, true = trace_hull(scores, present)
     return {
         "by_one_point": bound_epsilon(counts, case["delta"], 1 - case["error"]),
-        "area": compute_area(scores, present),
-        "power": compute_power(scores, present, case["false_positives"]),
+        "area": float(np.trapezoid(true, false)),
+        "power": float(np.interp(case["false_positives"], false, true)),
         "by_guesses": bound_epsilon_by_guesses(
             len(scores), guesses, round(counts.true), case["delta"], 1 - case["error"]
         ),
     }
+
+
+def find_differences(opinions: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Find the statistics at which the libraries differ by more than the tolerance."""
+    return (each for each in opinions if not abs(each["here"] - each["jax_privacy"]) <= TOLERANCE)

@@ -6,6 +6,7 @@ from typing import Any, Final
 from benchmarks.accountants.environments import read_requirements
 from benchmarks.accountants.opinions import TOLERANCE
 from benchmarks.accountants.points import FRACTION_SLACK, FRACTIONS, SLACK, WHOLE, find_shortfalls
+from benchmarks.summaries import wrap_paragraph
 
 ROWS: Final = (
     ("ledger_whole", "whole", f"the definition, {len(WHOLE)} integer orders, by interval arithmetic"),
@@ -31,10 +32,11 @@ def render(records: Sequence[dict[str, Any]], opinions: Sequence[dict[str, Any]]
     return (
         "\n\n".join(
             [
-                INTRODUCTION.format(points=len(records), versions=_list_versions()),
+                *map(wrap_paragraph, INTRODUCTION.format(points=len(records), versions=_list_versions()).split("\n\n")),
                 verdict,
                 _make_table(heads, prices),
-                OPINIONS,
+                "## A second opinion on the audit's statistics",
+                wrap_paragraph(OPINIONS),
                 _make_table(second, list(_compare(opinions))),
             ]
         )
@@ -91,7 +93,7 @@ The derivation from the definition shares no code with the ledger or its library
 ledger's by {SLACK:g} nats. By quadrature, at orders that are no integers, it may exceed it by a share of
 {FRACTION_SLACK:g}. Every price is in [accountants.csv](accountants.csv)."""
 
-OPINIONS: Final = f"""## A second opinion on the audit's statistics
-The [privacy audit](../audit.md) computes its bounds by `app/privacy/audit`. JAX Privacy computes the same from the same
-simulated scores. They may differ by {TOLERANCE:g}. Every figure is in
+OPINIONS: Final = f"""The [privacy audit](../audit.md) computes its bounds by `app/privacy/audit`. JAX Privacy computes the
+same from the same simulated scores. They may differ by {TOLERANCE:g}. Area and true positives are those of tests that
+choose between two thresholds at random: the concave hull of the curve. Every figure is in
 [accountants-statistics.csv](accountants-statistics.csv)."""

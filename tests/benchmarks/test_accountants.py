@@ -1,16 +1,25 @@
 """The comparison of accountants: the independent derivation, the stored prices, and the search for shortfalls."""
 
 import math
+from pathlib import Path
 
 import mpmath
 import numpy as np
 import pytest
 
 from app.privacy.accounting import ORDERS
-from benchmarks.accountants import points
-from benchmarks.accountants.environments import read_requirements
-from benchmarks.accountants.opinions import compute_power, give_opinion, make_cases
-from benchmarks.accountants.points import FRACTIONS, WHOLE, Point, find_shortfalls, price_by_definition, price_by_ledger
+from benchmarks.accountants.__main__ import OPINIONS, PRICES, read_csv
+from benchmarks.accountants.environments import ask, read_requirements
+from benchmarks.accountants.opinions import NAMES, find_differences, give_opinion, make_cases, trace_hull
+from benchmarks.accountants.points import (
+    FRACTIONS,
+    WHOLE,
+    Point,
+    find_shortfalls,
+    list_points,
+    price_by_definition,
+    price_by_ledger,
+)
 from support.renyi import convert, enclose_divergence, integrate_divergence
 from tests.privacy_core.divergences import sampled_exact, sampled_quadrature
 
@@ -71,7 +80,7 @@ def test_w9_a_higher_price_of_another_accountant_is_found(name: str) -> None:
 
 
 def test_points_are_many_and_orders_are_all_compared() -> None:
-    assert len(points.list_points()) >= 200
+    assert len(list_points()) >= 200
     assert sorted((*WHOLE, *FRACTIONS)) == sorted(ORDERS)
 
 
@@ -82,10 +91,46 @@ def test_statistics_of_a_perfect_attack() -> None:
     assert found["power"] > 0.99
 
 
-def test_power_is_that_of_the_best_threshold() -> None:
-    scores, present = np.array([3.0, 2.0, 1.0, 0.0]), np.array([1.0, 0.0, 1.0, 0.0])
-    assert compute_power(scores, present, 0.0) == pytest.approx(0.5)
-    assert compute_power(scores, present, 0.5) == pytest.approx(1.0)
+def test_hull_leaves_out_thresholds_below_it() -> None:
+    scores, present = np.array([4.0, 3.0, 2.0, 1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0, 1.0, 0.0, 1.0])
+    false, true = trace_hull(scores, present)
+    assert false.tolist() == [0, 0, 1]
+    assert true.tolist() == pytest.approx([0, 1 / 3, 1])
+
+
+def test_stored_statistics_are_those_of_both_libraries() -> None:
+    stored = read_csv(OPINIONS)
+    assert list(find_differences(stored)) == []
+    again = [give_opinion(case)[name] for case in make_cases() for name in NAMES]
+    assert [each["here"] for each in stored] == pytest.approx(again, rel=1e-9)
+
+
+def test_a_difference_of_statistics_is_found() -> None:
+    assert list(find_differences([{"here": 1.0, "jax_privacy": 1.001}])) != []
+    assert list(find_differences([{"here": 1.0, "jax_privacy": math.nan}])) != []
+
+
+def test_w9_the_ledger_is_never_below_the_stored_prices() -> None:
+    """W9: the ledger of today against the prices of TensorFlow Privacy and of other derivations at every point."""
+    stored = read_csv(PRICES)
+    assert [Point(each["rate"], each["noise"], int(each["count"]), each["delta"]) for each in stored] == list_points()
+    found = [
+        (point, name)
+        for point, record in zip(list_points(), stored, strict=True)
+        for name in find_shortfalls(record | price_by_ledger(point))
+    ]
+    assert found == [], "W9: the ledger charges less than another accountant"
+
+
+@pytest.mark.services
+def test_w9_the_ledger_is_never_below_tensorflow_privacy(tmp_path: Path) -> None:
+    """W9: the package is installed and asked, in an environment of its own."""
+    points = [point for point in list_points() if point.count < 1000][::20]
+    request = {"points": [[point.rate, point.noise, point.count, point.delta] for point in points]}
+    prices = ask("tensorflow-privacy", "tensorflow_privacy_prices", request, tmp_path)["prices"]
+    for name in ("tensorflow_privacy", "tensorflow_privacy_losses"):
+        for point, price in zip(points, prices[name], strict=True):
+            assert 0 < price <= price_by_ledger(point)["ledger"] + 1e-9, (point, name)
 
 
 @pytest.mark.parametrize("name", ["tensorflow-privacy", "jax-privacy"])
