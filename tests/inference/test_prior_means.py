@@ -15,7 +15,7 @@ from app.inference.core.problems import make_problem
 from app.inference.core.query import Integers, Query
 from app.inference.core.release import Pseudocoreset
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.registry import find_method, find_private_method, list_methods
+from app.inference.registry import DEFAULT, find_method, find_private_method, list_methods
 from app.inference.runner import run_points, run_public
 from app.privacy.events import flatten
 from support.divergence import compute_divergence
@@ -70,7 +70,12 @@ def _measure(spec: ModelSpec, points: Pseudocoreset) -> tuple[float, float]:
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("method_id", "spec"),
-    [(method, spec) for method in PRIVATE for spec in SPECS if method != "dp-psvi" or spec.noise_covariance is None],
+    [
+        pytest.param(method, spec, marks=[] if method == DEFAULT or spec is SPECS[0] else pytest.mark.sweep)
+        for method in PRIVATE
+        for spec in SPECS
+        if method != "dp-psvi" or spec.noise_covariance is None
+    ],
     ids=lambda value: value if isinstance(value, str) else f"{value.family}-{value.noise_scale}",
 )
 def test_private_methods_find_the_posterior_under_the_mean(method_id: str, spec: ModelSpec) -> None:
@@ -160,7 +165,7 @@ def _list_multipliers(plan: MechanismPlan) -> Iterator[float]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mean", [0.8, -100.0, 100.0])
+@pytest.mark.parametrize("mean", [0.8, *(pytest.param(far, marks=pytest.mark.sweep) for far in (-100.0, 100.0))])
 @pytest.mark.parametrize("method_id", PRIVATE)
 def test_sensitivities_do_not_depend_on_the_mean(method_id: str, mean: float) -> None:
     """W5, by brute force: a unit moves each exact sum by at most its sensitivity, at every query."""

@@ -68,7 +68,7 @@ def _without_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("_without_fit")
-@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+@pytest.mark.parametrize("epsilon", [pytest.param(0.1, marks=pytest.mark.sweep), 1.0])
 @pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.parametrize("run_id", RUNS)
 def test_release_of_a_nearly_empty_table_is_not_trusted(

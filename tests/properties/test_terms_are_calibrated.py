@@ -147,6 +147,7 @@ def test_dependence_follows_the_declaration(features: tuple[Feature, ...], least
     assert is_dependent(problem.design) is (least == 0.0)
 
 
+@pytest.mark.sweep
 def test_intervals_of_calibrated_releases_contain_exact_means() -> None:
     """W16: the grade of a release is as true for terms as for columns."""
     inside, grades = list[float](), list[bool]()

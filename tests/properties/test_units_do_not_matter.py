@@ -78,7 +78,9 @@ def _measure_divergence(
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
+@pytest.mark.parametrize(
+    "bounds", [*BOUNDS[-3:], *(pytest.param(each, marks=pytest.mark.sweep) for each in BOUNDS[:-3])], ids=str
+)
 def test_release_of_shifted_targets_is_that_of_coordinates(name: str, bounds: tuple[float, float]) -> None:
     assert _measure_divergence(name, "linear-regression", *bounds) < NEARLY
     assert _measure_divergence(name, "linear-regression", *bounds, noise_scale=0.1) < NEARLY

@@ -98,7 +98,10 @@ def fit_laplace(
         decrement = float(expansion.gradient @ step)
         if decrement < tolerance:
             return Laplace(mean + step, factor)
-        mean, expansion = posterior.climb(mean, expansion, step, decrement)
+        climbed = posterior.climb(mean, expansion, step, decrement)
+        if climbed is None:
+            break
+        mean, expansion = climbed
         factor = _factorise(expansion)
     return Laplace(mean, factor)
 
@@ -121,8 +124,13 @@ class _Posterior:
         """Compute the log posterior; only the line search needs it."""
         return expansion.value + float(self.prior.log_density(theta[None, :])[0])
 
-    def climb(self, mean: Array64, expansion: Expansion, step: Array64, decrement: float) -> tuple[Array64, Expansion]:
-        """Take the longest halved step that raises the log posterior, up to rounding."""
+    def climb(
+        self, mean: Array64, expansion: Expansion, step: Array64, decrement: float
+    ) -> tuple[Array64, Expansion] | None:
+        """Take the longest halved step that raises the log posterior, up to rounding.
+
+        Returns None if there is none: rounding hides any further rise.
+        """
         value = self.value(mean, expansion)
         slack = 1e-12 * abs(value)
         length = 1.0
@@ -130,9 +138,9 @@ class _Posterior:
             proposal = mean + length * step
             expansion = self.expand(proposal)
             if self.value(proposal, expansion) >= value + 1e-4 * length * decrement - slack:
-                break
+                return proposal, expansion
             length *= 0.5
-        return proposal, expansion
+        return None
 
 
 def _factorise(expansion: Expansion) -> Array64:

@@ -94,6 +94,7 @@ def test_w12_the_claim_of_the_mechanism_holds(cell: Cell) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.sweep
 def test_the_audit_shows_most_of_the_claimed_epsilon() -> None:
     """Power: with 9,600 answers it shows more than 75 % of epsilon, and the bound from one point far less."""
     found = audit_cell(Cell(1.0, 1.0, 300, (1, 3)))

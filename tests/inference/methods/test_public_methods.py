@@ -77,7 +77,10 @@ def test_a_gaussian_mean_orders_the_methods_as_the_paper_does() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("method_id", "iterations"), [("psvi", 500), ("incremental-psvi", 40), ("sparse-vi", 40)])
+@pytest.mark.parametrize(
+    ("method_id", "iterations"),
+    [("psvi", 500), ("incremental-psvi", 40), pytest.param("sparse-vi", 40, marks=pytest.mark.sweep)],
+)
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
 def test_every_model_is_fitted_far_beyond_the_prior(spec: ModelSpec, method_id: str, iterations: int) -> None:
     """Two of three runs; a search on minibatches fails in a few per cent of runs, after a long time."""
@@ -152,7 +155,7 @@ def test_a_size_that_is_not_an_integer_is_refused() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("method_id", ["psvi", "incremental-psvi"])
+@pytest.mark.parametrize("method_id", [pytest.param("psvi", marks=pytest.mark.sweep), "incremental-psvi"])
 def test_points_stay_within_bounds_if_requested(method_id: str) -> None:
     kept = _run(population(), PUBLIC, SPECS[0], method_id, 10, within_bounds=True)
     free = _run(population(), PUBLIC, SPECS[0], method_id, 10, learning_rate=0.5)

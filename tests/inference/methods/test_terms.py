@@ -115,7 +115,9 @@ def test_a_private_method_learns_terms_without_noise(method: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("method", PUBLIC)
+@pytest.mark.parametrize(
+    "method", [pytest.param(each, marks=[pytest.mark.sweep] * (each == "beta-cores")) for each in PUBLIC]
+)
 def test_a_public_method_takes_terms(method: str) -> None:
     parameters = {"iterations": 30} if "psvi" in method or method == "sparse-vi" else {}
     spec = replace(
@@ -133,7 +135,7 @@ def test_a_public_method_takes_terms(method: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("method", ["dp-psvi-surrogate", "dp-psvi", "psvi"])
+@pytest.mark.parametrize("method", ["dp-psvi-surrogate", "dp-psvi", pytest.param("psvi", marks=pytest.mark.sweep)])
 def test_points_stay_within_the_bounds_of_terms(method: str) -> None:
     """Polynomials and products have other ranges than columns; the columns of a spline are shares."""
     points = _release(method, SPEC, 40, within_bounds=True)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from app.inference.core.model import Array64, Expansion
 from app.inference.core.priors import NormalPrior
 from app.inference.models.logistic import LogisticRegression
-from app.inference.post.laplace import Laplace, LaplaceDiverged, fit_laplace
+from app.inference.post.laplace import MAX_HALVINGS, Laplace, LaplaceDiverged, fit_laplace
 
 
 def test_draws_have_the_covariance_of_the_factor_and_come_in_pairs() -> None:
@@ -37,3 +38,20 @@ def test_separable_heavy_points_have_a_finite_mode() -> None:
 def test_points_that_are_not_finite_are_refused() -> None:
     with pytest.raises(LaplaceDiverged):
         fit_laplace(LogisticRegression(2), np.full((2, 2), np.nan), np.ones(2), NormalPrior(np.ones(2)), np.zeros(2))
+
+
+class _Rounded:
+    """A likelihood whose gradient is large although no step raises its value, as after rounding at huge weights."""
+
+    expansions = 0
+
+    def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
+        self.expansions += 1
+        return Expansion(-1e3 * float(np.any(theta)), np.ones(2), np.eye(2))
+
+
+def test_a_search_ends_where_no_step_raises_the_posterior() -> None:
+    model = _Rounded()
+    found = fit_laplace(model, np.zeros((1, 2)), np.ones(1), NormalPrior(np.ones(2)), np.zeros(2))
+    assert found.mean.tolist() == [0, 0]
+    assert model.expansions == MAX_HALVINGS + 1
