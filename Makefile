@@ -51,7 +51,7 @@ format: $(INSTALLED) ## Rewrite the code in the house style
 # Tests would wait for the disk, so their folders are in memory if it has enough space (gibibytes).
 ROOM := $(shell df --output=avail --block-size=1G /dev/shm 2> /dev/null | tail -n 1)
 ifeq ($(shell [ "$(ROOM)" -ge 8 ] 2> /dev/null && echo yes),yes)
-check test test-long test-services coverage: export TMPDIR := /dev/shm
+check test test-long test-sweeps test-services coverage: export TMPDIR := /dev/shm
 endif
 
 # Tests that compute share the cores. Tests of processes mostly wait, so they run beside the others, and before them in
@@ -82,14 +82,17 @@ test-computing:
 test-waiting:
 	$(WAITING) -m "process and not (services or long)"
 
-test-long: $(INSTALLED) ## Sweeps over many methods, models and tables, which need no server either
+test-long: $(INSTALLED) ## Sweeps over methods, models and tables, which need no server either
 	$(TOGETHER) long-computing long-waiting
 
 long-computing:
-	$(COMPUTING) -m "long and not (services or process)" $(shell grep -rlF mark.long tests --include='test_*.py')
+	$(COMPUTING) -m "long and not (services or process or sweep)" $(shell grep -rlF mark.long tests --include='test_*.py')
 
 long-waiting:
 	$(WAITING) -m "long and process and not services"
+
+test-sweeps: $(INSTALLED) ## Further cases of the long tests, before a release: a quarter of an hour
+	$(COMPUTING) -m sweep $(shell grep -rlF mark.sweep tests --include='test_*.py')
 
 test-services: $(INSTALLED) ## Tests that depend on servers, on PostgreSQL, Redis and an S3 server, which it starts itself
 	$(BIN)/python -m tests.services $(TOGETHER) services-computing services-waiting

@@ -64,7 +64,7 @@ def _is_above(middle: int, first: int, last: int, false: Array64, true: Array64)
 def give_opinion(case: dict[str, Any]) -> dict[str, float]:
     """Compute the statistics of one case by this project.
 
-    Area and power are those of :func:`trace_hull`, as the other library computes them.
+    Area and power belong to :func:`trace_hull`, as in the other library.
     """
     scores = np.concatenate([case["present"], case["absent"]])
     present = np.repeat([1.0, 0.0], [len(case["present"]), len(case["absent"])])

@@ -93,7 +93,7 @@ The derivation from the definition shares no code with the ledger or its library
 ledger's by {SLACK:g} nats. By quadrature, at orders that are no integers, it may exceed it by a share of
 {FRACTION_SLACK:g}. Every price is in [accountants.csv](accountants.csv)."""
 
-OPINIONS: Final = f"""The [privacy audit](../audit.md) computes its bounds by `app/privacy/audit`. JAX Privacy computes the
-same from the same simulated scores. They may differ by {TOLERANCE:g}. Area and true positives are those of tests that
-choose between two thresholds at random: the concave hull of the curve. Every figure is in
+OPINIONS: Final = f"""The [privacy audit](../audit.md) computes its bounds by `app/privacy/audit`. JAX Privacy
+computes the same from the same simulated scores. They may differ by {TOLERANCE:g}. Area and true positives belong to
+tests that choose between two thresholds at random: the concave hull of the curve. Every figure is in
 [accountants-statistics.csv](accountants-statistics.csv)."""

@@ -124,7 +124,7 @@ def test_w9_the_ledger_is_never_below_the_stored_prices() -> None:
 
 @pytest.mark.services
 def test_w9_the_ledger_is_never_below_tensorflow_privacy(tmp_path: Path) -> None:
-    """W9: the package is installed and asked, in an environment of its own."""
+    """W9: the package is installed in a separate environment, and asked."""
     points = [point for point in list_points() if point.count < 1000][::20]
     request = {"points": [[point.rate, point.noise, point.count, point.delta] for point in points]}
     prices = ask("tensorflow-privacy", "tensorflow_privacy_prices", request, tmp_path)["prices"]

@@ -13,6 +13,7 @@ FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE_PATH = re.compile(r"`((?:app|workers|client|support|tests|tools|benchmarks|docs|deploy)/[\w./-]+\.\w+)`")
+README_LINES = 120
 CURRENT = ("README.md", "CONTRIBUTING.md", ":(glob)docs/*.md", "docs/how-to", "docs/reference", "docs/explanation")
 """Documents of the present code; decision records and lab notes describe the code of their time."""
 
@@ -69,3 +70,7 @@ def test_a_decision_record_is_short_and_in_the_house_form(path: str) -> None:
     number = int(Path(path).name[:4])
     assert text.startswith(f"# {number}. ")
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
+
+
+def test_readme_is_read_in_one_sitting() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) < README_LINES

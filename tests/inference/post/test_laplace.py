@@ -41,7 +41,10 @@ def test_points_that_are_not_finite_are_refused() -> None:
 
 
 class _Rounded:
-    """A likelihood whose gradient is large although no step raises its value, as after rounding at huge weights."""
+    """A likelihood that no step raises.
+
+    Its gradient is large, as after rounding at huge weights.
+    """
 
     expansions = 0
 
