@@ -62,7 +62,7 @@ WAITING := $(BIN)/pytest -n $(WAITING_WORKERS) --dist loadfile --no-loadscope-re
 	$(shell grep -rlF mark.process tests --include='test_*.py' | sort -r)
 
 check: lint ## Lint, and the fast tests: no database, no process, nothing slow
-	$(COMPUTING) -m "not (backend or sqlite or services or process or slow or long)"
+	$(COMPUTING) -m "not (backend or sqlite or services or process or parsing or slow or long)"
 
 # Otherwise the data of the previous run would count, too.
 MEASURED := $(BIN)/coverage erase && $(COMPUTING) -p tests.branches
@@ -82,11 +82,11 @@ test-computing:
 test-waiting:
 	$(WAITING) -m "process and not (services or long)"
 
-test-long: $(INSTALLED) ## Sweeps over methods, models and tables, which need no server either
+test-long: $(INSTALLED) ## Sweeps over methods, models and tables; those with a backend are left to `make test-services`
 	$(TOGETHER) long-computing long-waiting
 
 long-computing:
-	$(COMPUTING) -m "long and not (services or process or sweep)" $(shell grep -rlF mark.long tests --include='test_*.py')
+	$(COMPUTING) -m "long and not (backend or services or process or sweep)" $(shell grep -rlF mark.long tests --include='test_*.py')
 
 long-waiting:
 	$(WAITING) -m "long and process and not services"
@@ -98,7 +98,7 @@ test-services: $(INSTALLED) ## Tests that depend on servers, on PostgreSQL, Redi
 	$(BIN)/python -m tests.services $(TOGETHER) services-computing services-waiting
 
 services-computing: # by the target above, as the next one
-	$(COMPUTING) -m "(backend or services) and not process"
+	$(COMPUTING) -m "(backend or services) and not (process or sweep)"
 
 services-waiting:
 	$(WAITING) -m "(backend or services) and process"

@@ -67,6 +67,7 @@ def test_no_route_escapes_the_document(application: FastAPI) -> None:
     assert {path for path in paths if not is_page(path)} == described | UNDESCRIBED  # tests/dashboard walks the pages
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(RULES), ids=" ".join)
 def test_objects_of_another_tenant_are_not_found(world: World, name: tuple[str, str]) -> None:
     """W3: neither answers nor the state of the service depend on them."""

@@ -43,6 +43,7 @@ def _census(path: Path, n: int, seed: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_census_components_are_white(tmp_path: Path) -> None:
     """The components of generated rows, and of the census if its files exist."""
     generated = _census(tmp_path / "train.csv", 500, 0), _census(tmp_path / "test.csv", 200, 1), (400, 160)

@@ -37,6 +37,7 @@ def test_values_are_returned_with_their_progress() -> None:
     assert (ended.value, ended.steps, ended.stopped, ended.fault) == ([0, 1, 2], 2, False, "")
 
 
+@pytest.mark.slow
 def test_a_run_over_its_limit_is_stopped() -> None:
     ended = isolate(endless, limit_seconds=1)
     assert (ended.value, ended.seconds, ended.stopped, ended.fault) == (None, 1, True, "")

@@ -6,6 +6,7 @@ import pytest
 from benchmarks.scmc import FULL, list_memories, make_cases, measure, render_page, summarise
 
 
+@pytest.mark.slow
 def test_the_page_compares_every_memory_with_all_rows() -> None:
     runs = [run for case in make_cases(0, 120) for run in measure(case, 0, (20, 100), particles=60)]
     assert len(runs) == 3 * len(list(list_memories((20, 100))))

@@ -155,6 +155,7 @@ def test_measuring_one_method_keeps_the_lines_of_the_others(tmp_path: Path) -> N
     assert [record.kl == -1 for record in records] == [True, False, False, False, False]
 
 
+@pytest.mark.slow
 def test_measuring_one_method_keeps_the_environment_of_the_others(tmp_path: Path) -> None:
     with open_sink(tmp_path / "small.csv", [RUN]):
         pass

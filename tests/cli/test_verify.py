@@ -101,6 +101,7 @@ def test_verify_changes_nothing(verify: Verify, database: Database) -> None:
     assert everything() == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("statement", "words"),
     [

@@ -147,6 +147,7 @@ def test_every_page_has_a_rule(pages: FastAPI) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", sorted(RULES))
 def test_pages_refuse_what_the_api_refuses(pages: FastAPI, world: World, page: str) -> None:
     rule = RULES[page]

@@ -172,6 +172,7 @@ def test_an_allocation_bounds_the_analyst_who_asks(
     assert "The budget covers a job" in _ask(browser, dataset, "job", job_epsilon="0.5").text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "typed", "field"),
     [

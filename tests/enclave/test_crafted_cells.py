@@ -19,6 +19,8 @@ from workers.enclave import Ingested, Rejected
 from workers.enclave.parse import parse
 from workers.enclave.sources import Caps
 
+pytestmark = pytest.mark.parsing
+
 ROWS = 30_000
 ORDINARY = ["40", "20.25", "Male", "A", "1", "0"]
 CRAFTED = [

@@ -27,6 +27,8 @@ from workers.enclave.grouping import Grouping
 from workers.enclave.pseudonyms import compute_pseudonyms
 from workers.enclave.scratch import Scratch
 
+pytestmark = pytest.mark.parsing
+
 PERSON = Column("person", "integer", 0, 10**9)
 X = Column("x", "real", 0.0, 1e9)
 COLUMNS = (PERSON, X)

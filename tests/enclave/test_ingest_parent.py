@@ -19,6 +19,8 @@ from app.vault.errors import ObjectMissing, VaultError
 from support.vault import COLUMNS, FACTS, NAMES, PARQUET, Vault, make_csv_file, make_vault, parse_csv
 from workers.enclave import Failed, Ingested, Limits, Rejected
 
+pytestmark = pytest.mark.parsing
+
 ROWS = [["40", "20.5", "Male", "A", "1", "0"], ["x", "nan", "Male"], ["", "-5", "Female", "?", "true", ""]]
 DATA = make_csv_file(ROWS)
 

@@ -23,6 +23,8 @@ from support.vault import ARROW, CSV, PARQUET, Vault
 from workers.enclave.faults import NAMING, REASONS
 from workers.enclave.instructions import Instructions, Part
 
+pytestmark = pytest.mark.parsing
+
 CHILD = Path(sys.executable).with_name("corevault-ingest")
 X = Column("x", "real", 0.0, 1.0)
 WORD = Column("x", "categorical", categories=("a",))
@@ -128,6 +130,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str, set[str]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("data", "media_type", "reasons"), HOSTILE.values(), ids=HOSTILE.keys())
 def test_w3_hostile_file_gets_a_verdict_from_the_closed_list(

@@ -15,6 +15,8 @@ from tests.factories import parquet
 from workers.enclave.arrow_source import FOOTER_BYTES
 from workers.enclave.sources import EXPANDED_BYTES, EXPANSION, Caps
 
+pytestmark = pytest.mark.parsing
+
 ROWS = 500  # of each of two row groups
 UNIT = Column("x", "integer", 0, 9)
 MEMORY_KIB = 400 << 10  # 175 MiB of libraries, and a few blocks
@@ -61,6 +63,7 @@ def test_rewritten_footer_without_changes_is_accepted(vault: Vault, honest: byte
     assert measure(vault, parquet.rewritten(honest, lambda _: None), PARQUET).word == "ready"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [-(2**63), -1, 0, 1, ROWS - 1, ROWS + 1, 2**31, 2**63 - 1])
 @pytest.mark.parametrize("falsify", [counts_of_file, counts_of_groups, counts_of_columns])

@@ -16,6 +16,8 @@ from tests.factories.worker import House
 from workers.enclave import Rejected
 from workers.enclave.faults import MOST_CHARACTERS, MOST_NAMES
 
+pytestmark = pytest.mark.parsing
+
 HEADER = ["age", "hours", "sex", "race", "rich", "ill"]
 ROW = ["20", "30", "Male", "A", "1", "0"]
 COLUMNS: list[dict[str, Any]] = [

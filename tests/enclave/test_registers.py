@@ -20,6 +20,8 @@ from workers.enclave.grouping import Grouping
 from workers.enclave.registers import WIDTH, Admission, SeriesOrder, StoredRegister, read_register, write_register
 from workers.enclave.scratch import Scratch
 
+pytestmark = pytest.mark.parsing
+
 KEY = bytes(range(32))
 PERSON, X = Column("person", "integer", 0, 10**6), Column("x", "real", 0.0, 1e9)
 SLOTS, MOST = 12, 2
@@ -107,6 +109,7 @@ def test_a_later_content_of_the_first_block_keeps_its_people(vault: Vault) -> No
     assert [set(table) for table in receive(vault, uploads)] == [{2}, {3}, {2}]
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=60)
 @given(uploads=list_uploads(), person=st.integers(0, 11))
 def test_leaving_one_person_out_of_all_uploads_changes_one_block(

@@ -19,14 +19,19 @@ from tests.factories import databases
 DATABASE = "TEST_DATABASE_URL"
 BROKER = "TEST_BROKER_URL"
 STORAGE = "TEST_STORAGE_URL"
+ABOUT_CONTENTS = tuple(
+    f"tests/{name}" for name in ("conformance", "datasets", "e2e", "enclave", "faults", "vault", "workers/")
+)
+"""Where the contents of tests lie on the S3 server. Other tests have a folder, which is faster."""
 _refused: str | None = None
+_running = ""
 
 
 @contextmanager
 def reserved(test: str, *, depends: bool) -> Iterator[None]:
     """Refuse calls of this module during a test that is independent of the backend."""
-    global _refused  # noqa: PLW0603 - one test runs at a time
-    _refused = None if depends else test
+    global _refused, _running  # noqa: PLW0603 - one test runs at a time
+    _refused, _running = None if depends else test, test
     try:
         yield
     finally:
@@ -74,8 +79,8 @@ def fresh_broker() -> str:
 
 
 def fresh_storage(folder: Path) -> str:
-    """Return an unused storage URL: a prefix on the S3 server, or a folder."""
-    if not on_services():
+    """Return an unused storage URL: a prefix on the S3 server, or a folder; see :data:`ABOUT_CONTENTS`."""
+    if not (on_services() and _running.startswith(ABOUT_CONTENTS)):
         return (folder / "storage").as_uri()
     parts = urlsplit(server(STORAGE))
     return urlunsplit(parts._replace(path=f"/{secrets.token_hex(8)}"))

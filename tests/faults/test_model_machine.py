@@ -253,4 +253,4 @@ Books.TestCase.settings = settings(
     phases=[Phase.generate],  # no shrinking: steps are slow, and a failing history is short
     suppress_health_check=list(HealthCheck),
 )
-test_books = pytest.mark.timeout(300)(Books.TestCase)
+test_books = pytest.mark.long(pytest.mark.timeout(300)(Books.TestCase))

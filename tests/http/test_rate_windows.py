@@ -37,6 +37,7 @@ def counted(request: pytest.FixtureRequest) -> Windows:
     return RedisWindows(request.getfixturevalue("redis").url())
 
 
+@pytest.mark.slow
 def test_a_full_window_admits_nothing_until_its_oldest_hit_expires(counted: Windows) -> None:
     standings = [counted.hit("a", RATE) for _ in range(6)]
     assert [each.allowed for each in standings] == [True] * 5 + [False]

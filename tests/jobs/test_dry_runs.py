@@ -36,6 +36,7 @@ def impossible(no_results: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dry_run, "carry_out", fail)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", UNITS, ids=["row", "people"])
 @pytest.mark.parametrize("method", [each.id for each in registry.list_methods() if each.private])
 def test_features_of_one_category_end_with_a_release(

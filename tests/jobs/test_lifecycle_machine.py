@@ -152,4 +152,4 @@ class Lives(RuleBasedStateMachine):
 Lives.TestCase.settings = settings(
     max_examples=20, stateful_step_count=25, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
 )
-test_lives = pytest.mark.timeout(120)(Lives.TestCase)
+test_lives = pytest.mark.long(pytest.mark.timeout(120)(Lives.TestCase))

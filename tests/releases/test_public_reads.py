@@ -59,6 +59,7 @@ def _show(answer: httpx.Response) -> tuple[int, dict[str, str], bytes]:
     return answer.status_code, headers if answer.status_code < 400 else {}, content
 
 
+@pytest.mark.long
 def test_cache_and_route_give_the_same_answers(house: House, released: Released, reader: httpx.Client) -> None:
     path = released()
     etag = reader.get(path).headers["etag"]

@@ -91,6 +91,7 @@ def dataset_id(house: House, owner: rows.Key) -> str:
     return house.ready_dataset(owner)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model["family"])
 def test_a_release_states_its_model_and_shows_its_points(
     house: House, api: httpx.Client, owner: rows.Key, dataset_id: str, model: dict[str, Any]
@@ -114,6 +115,7 @@ def test_a_release_states_its_model_and_shows_its_points(
     assert len(points["rows"]) == 6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model["family"])
 def test_targets_are_rendered_in_their_own_units(
     house: House, api: httpx.Client, owner: rows.Key, dataset_id: str, model: dict[str, Any]

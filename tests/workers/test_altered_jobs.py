@@ -129,6 +129,7 @@ def test_job_altered_before_opening_is_refused(
     assert house.charge(job_id) == "voided"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("model", "column", "change"), IN_MID_RUN.values(), ids=IN_MID_RUN.keys())
 def test_job_altered_before_signing_is_not_released(
     house: House, owner: rows.Key, dataset_id: str, model: type[Base], column: str, change: Change

@@ -153,6 +153,7 @@ def test_the_kernel_refuses_memory_beyond_the_hard_limit() -> None:
     assert run_in_child(lambda: grow(8 << 30)) == 7
 
 
+@pytest.mark.slow
 def test_the_kernel_ends_a_process_beyond_its_processor_time() -> None:
     def spin() -> None:
         with confine(RunLimits(-29.9, 1 << 40)):

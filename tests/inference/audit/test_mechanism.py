@@ -131,6 +131,7 @@ BROKEN: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_audit_fails_for_a_broken_mechanism(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The auditor can fail: the same cell passes without the defect."""

@@ -50,6 +50,7 @@ def compute_least_loss(givens: Givens, size: int) -> float:
     return float(costs[: len(costs) - size + 1].sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", [NORMAL, HIERARCHICAL], ids=["normal", "hierarchical"])
 @pytest.mark.parametrize(("family", "noise_scale"), ONE_PREDICTOR)
 def test_points_are_exact_from_the_smallest_exact_size_on(

@@ -68,6 +68,7 @@ def test_long_rows_are_clipped_slightly_inside_the_ball(length: int, seed: int, 
             assert squares >= (0.999 * GRID) ** 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [2, 100, 5000, 100_000])
 @pytest.mark.parametrize("outside", [-1e-6, 0.0, 1e-7, 1e-6])
 def test_a_row_just_outside_the_ball_is_zeroed(length: int, outside: float, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,6 +107,7 @@ def test_the_union_covers_every_subsample_in_every_layout(
         samples.next()
 
 
+@pytest.mark.slow
 def test_a_dense_subsample_of_many_slots_comes_in_pieces() -> None:
     """Memory is for the piece, not for the slots: half of 10**12 would not fit."""
     pieces = draw_poisson_pieces(make_sampling_generator(), 10**12, 0.5)

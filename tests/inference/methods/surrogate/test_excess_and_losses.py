@@ -83,6 +83,7 @@ def _nats(step: Array64) -> float:
     return float(0.5 * step @ step)
 
 
+@pytest.mark.slow
 def test_means_far_from_zero_are_found() -> None:
     """The columns' means are 35 deviations from zero."""
     case = Case("gaussian-mean", "narrow", features=3, noise_scale=0.02)

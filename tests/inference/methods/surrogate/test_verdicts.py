@@ -41,6 +41,7 @@ def _judge(result: Result, **changes: object) -> tuple[Grade, tuple[Reason, ...]
     return found.grade, found.reasons
 
 
+@pytest.mark.slow
 def test_unchanged_run_is_calibrated() -> None:
     assert _judge(_run("linear-regression", None)) == (Grade.CALIBRATED, ())
 
