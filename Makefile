@@ -101,7 +101,7 @@ services-computing: # by the target above, as the next one
 	$(COMPUTING) -m "(backend or services) and not (process or sweep)"
 
 services-waiting:
-	$(WAITING) -m "(backend or services) and process"
+	$(WAITING) -m "(backend or services) and process and not browser"
 
 coverage: $(INSTALLED) ## Only the tests by which `make test` measures branches; at least 95 % in each privacy package
 	$(MEASURED) -m "not (services or process or slow or long or hypothesis)" tests/privacy_core tests/ledger tests/enclave
