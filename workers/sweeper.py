@@ -1,8 +1,9 @@
 """The sweeper: repairs lost work once a second, in the worker that holds the ``sweeper`` lease.
 
 It re-queues runs whose worker is gone and messages that never arrived, and ends jobs of deleted datasets. It deletes
-unneeded objects, and marks freezes that the high-water mark does not have yet. It is a thread of the worker's parent
-process. It holds ``FORKING`` while it works, so that no child is forked during a sweep.
+unneeded objects, marks freezes that the high-water mark does not have yet, and notices damaged evidence of the
+continuous audit. It is a thread of the worker's parent process. It holds ``FORKING`` while it works, so that no child
+is forked during a sweep.
 """
 
 import os
@@ -17,10 +18,13 @@ import structlog
 from sqlalchemy import or_, update
 from sqlalchemy.exc import IntegrityError
 
+from app.continuous_audit.service import mark_damage
+from app.continuous_audit.status import read_status
 from app.datasets import ingestion
 from app.datasets import repository as datasets
 from app.datasets.disposal import Disposal
 from app.db import Database, WriteSession, now, read_time
+from app.inference.audit.batches import list_weights
 from app.jobs import repository
 from app.jobs.lifecycle import Lifecycle
 from app.jobs.models import Job, WorkerLease
@@ -85,6 +89,7 @@ class Sweeper:
             ("disposal", self._delete_unneeded),
             ("uploads", self._end_lapsed_uploads),
             ("freezes", self._mark_freezes),
+            ("audit", self._check_audit),
             ("unfinished", self._clean_up_rarely),
         ):
             with _log_errors(name):
@@ -169,6 +174,14 @@ class Sweeper:
         for account_id in unmarked:
             with _log_errors("freeze"), self._database.write() as tx:
                 self._ledger.mark_freeze(tx, account_id)
+
+    def _check_audit(self) -> None:
+        """Notice damaged evidence of the continuous audit, also where no worker takes part in it."""
+        with self._database.read() as session:
+            is_unnoticed = read_status(session).is_unnoticed
+        if is_unnoticed:
+            with self._database.write() as tx:
+                mark_damage(tx, list_weights())
 
     def _clean_up_rarely(self) -> None:
         if time.monotonic() >= self._rare_at:

@@ -93,6 +93,16 @@ def forfeit_batch(tx: WriteSession, ticket: int, stream: str, weights: Mapping[s
     _change_capital(tx, ticket, stream, weights, Capital.forfeit)
 
 
+def mark_damage(tx: WriteSession, weights: Mapping[str, float]) -> None:
+    """Mark the state as damaged if its capitals cannot be read: from now on, no private data is opened."""
+    state = tx.get(AuditState, ROW_ID, with_for_update=True, populate_existing=True)
+    if state is not None:
+        try:
+            read_capitals(state, weights)
+        except Damaged:
+            state.damaged = True
+
+
 def _change_capital(
     tx: WriteSession, ticket: int, stream: str, weights: Mapping[str, float], change: Callable[[Capital], Capital]
 ) -> AuditState | None:

@@ -20,7 +20,7 @@ class Status:
     the last batch if that is longer.
 
     ``is_damaged``: the evidence cannot be read. ``is_unnoticed``: runs do not read the damaged part, so private data is
-    opened until a worker's next batch notices it.
+    opened until the next sweep or batch of a worker notices it.
     """
 
     answers: int

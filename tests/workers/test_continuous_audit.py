@@ -7,11 +7,13 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from structlog.testing import capture_logs
 
+from app.continuous_audit.alarm import check
 from app.continuous_audit.models import AuditState
 from app.db import Database
+from app.errors import PrivacyAlarm
 from app.inference.audit import batches
 from app.inference.audit.batches import CANARIES, Batch, draw_batch, draw_canaries, find_stream, list_weights
 from app.inference.audit.mechanism import Sample
@@ -22,6 +24,7 @@ from app.inference.private_zone.mechanisms import DiscreteGaussian
 from app.privacy.audit.continuous import ALTERNATIVES, CERTAIN, compute_log_ratios
 from app.privacy.audit.laws import AnswerLaw
 from app.privacy.audit.thresholds import compute_log_threshold
+from tests.factories.worker import House
 from workers import continuous_audit
 from workers.computation import make_oracle
 from workers.continuous_audit import FIRST_SECONDS, Auditor, Governor
@@ -105,6 +108,21 @@ def test_no_batch_is_drawn_early_or_during_a_task(database: Database) -> None:
     auditor.step()
     assert read(database).batches == 1
     assert not turn.locked()
+
+
+def test_a_sweep_notices_damaged_evidence(house: House) -> None:
+    """W12: runs refuse from then on, although no further batch is drawn."""
+    clock = Clock()
+    auditor, _ = make_auditor(house.database, clock)
+    clock.seconds += FIRST_SECONDS
+    auditor.step()
+    house.sweeper.sweep()
+    assert not read(house.database).damaged
+    with house.database.write() as tx:
+        tx.execute(update(AuditState).values(capitals={}))
+    house.sweeper.sweep()
+    with house.database.read() as session, pytest.raises(PrivacyAlarm):
+        check(session)
 
 
 def _run_steps(database: Database, draw: Callable[[int], Batch], count: int) -> AuditState:
