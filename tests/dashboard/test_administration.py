@@ -140,7 +140,7 @@ def test_the_audit_log_can_be_filtered(house: House, browse: Open, auditor: rows
         ({"damaged": True}, "The state of the audit cannot be read</h3><p>No private data is opened until"),
         (
             {"capitals": {}, "log_evidence": 3.0, "log_largest": 3.0, "design": compute_design(list_weights())},
-            "The state of the audit cannot be read</h3><p>The next batch of the audit will stop",
+            "The state of the audit cannot be read</h3><p>The next sweep of a worker will stop",
         ),
         ({"last_at": now() - timedelta(days=2)}, "would not detect a small defect in time"),
     ],
