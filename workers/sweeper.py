@@ -176,7 +176,7 @@ class Sweeper:
                 self._ledger.mark_freeze(tx, account_id)
 
     def _check_audit(self) -> None:
-        """Notice damaged evidence of the continuous audit, also where no worker takes part in it."""
+        """Notice damaged evidence of the audit, also where no worker draws batches."""
         with self._database.read() as session:
             is_unnoticed = read_status(session).is_unnoticed
         if is_unnoticed:
