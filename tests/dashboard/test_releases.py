@@ -1,6 +1,5 @@
 """The pages of releases."""
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 
 from app.dashboard.certificates import describe_certificate
-from app.dashboard.pages.releases import Numbers, NumbersCache
 from app.releases.models import Release
 from tests.dashboard.browser import code_of, open_browser
 from tests.dashboard.conftest import Open
@@ -98,18 +96,17 @@ def test_the_numbers_of_a_release_are_computed_once(
     assert browser.get(f"/dashboard/releases/{release}").text == first
 
 
-def test_the_cache_forgets_the_oldest_release() -> None:
-    cache = NumbersCache(2)
-    empty = Numbers([], None, hides_points=True)
-    reads = list[str]()
-
-    def read(name: str) -> Numbers:
-        reads.append(name)
-        return empty
-
-    for name in ("a", "b", "a", "c", "a", "b"):
-        cache.find((name, ""), partial(read, name))
-    assert reads == ["a", "b", "c", "b"]
+def test_lists_name_datasets_only_to_those_who_see_them(
+    house: House, pages: FastAPI, browse: Open, owner: rows.Key, analyst: rows.Key
+) -> None:
+    """A public release does not name its dataset."""
+    release = _publish(house, owner, name="census of 1994")
+    with open_browser(pages) as visitor:
+        for each in (visitor, browse(analyst)):
+            page = each.get("/dashboard/releases").text
+            assert (release in page, "census of 1994" in page) == (True, False)
+    for path in ("/dashboard/releases", "/dashboard/jobs"):
+        assert "census of 1994" in browse(owner).get(path).text
 
 
 def test_a_certificate_in_words_states_cost_and_limit() -> None:
