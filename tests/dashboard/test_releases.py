@@ -1,9 +1,14 @@
 """The pages of releases."""
 
+import ast
+import html
+import json
+import re
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from corevault import Pseudocoreset
 from fastapi import FastAPI
 
 from app.dashboard.certificates import describe_certificate
@@ -40,6 +45,31 @@ def test_a_public_release_needs_no_session(house: House, pages: FastAPI, owner: 
     for words in ("Certificate", "Protected is one row", "client.releases.download", "points as csv", "ed25519:"):
         assert words in page.text
     assert "/dashboard/populations/" not in page.text
+
+
+def test_snippets_call_methods_that_the_client_has(house: House, browse: Open, owner: rows.Key) -> None:
+    page = html.unescape(browse(owner).get(f"/dashboard/releases/{_publish(house, owner)}").text)
+    use = page.partition("<h2>Use it")[2].partition("<h3>Files")[0]
+    blocks = re.findall(r"<code>(.*?)</code>", use, re.DOTALL)
+    python = [block for block in blocks if "core." in block]
+    assert len(python) == 6
+    for block in python:
+        ast.parse(block)
+    called = set(re.findall(r"core\.([a-z_]+)\(", "".join(python)))
+    assert called == {"posterior", "to_pandas", "numpyro_model", "pymc_model", "stan", "to_inference_data"}
+    assert all(callable(getattr(Pseudocoreset, name)) for name in called)
+    assert "read.csv" in blocks[-1]
+
+
+def test_the_entry_for_a_registry_states_the_certificate(house: House, browse: Open, owner: rows.Key) -> None:
+    browser, release = browse(owner), _publish(house, owner)
+    page = html.unescape(browser.get(f"/dashboard/releases/{release}").text)
+    entry = json.loads(page.partition("Nothing is sent.</p>")[2].partition("<code>")[2].partition("</code>")[0])
+    statement = browser.get(f"/v1/releases/{release}/certificate").json()["statement"]
+    assert entry["cost_of_this_release"] == statement["privacy"]
+    assert entry["limit_of_all_releases"] == statement["account"]["limit"]
+    assert (entry["neighbours"], entry["slots"]) == (statement["relation_in_words"], statement["slots"])
+    assert entry["certificate"].endswith(f"/v1/releases/{release}/certificate")
 
 
 def test_a_private_release_is_hidden_from_visitors(house: House, pages: FastAPI, owner: rows.Key) -> None:

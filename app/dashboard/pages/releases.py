@@ -16,7 +16,8 @@ from app.dashboard.charts.pairs import PairPlot, draw_pairs
 from app.dashboard.charts.weights import Profile, draw_weights, summarise
 from app.dashboard.pages.release_files import find_certificate, list_files
 from app.dashboard.paging import read_page
-from app.dashboard.rendering import render
+from app.dashboard.registry_entries import write_entry
+from app.dashboard.rendering import find_origin, render
 from app.dashboard.routing import make_page_router
 from app.dashboard.visitors import MaybeVisitor
 from app.datasets import access
@@ -127,6 +128,7 @@ def show_release(request: Request, services: Shared, visitor: MaybeVisitor, rele
         ratio=RATIO_FAMILIES.get(str(release.body["model"]["family"])),
         downloads=list(list_files(release)),
         statement=find_certificate(release),
+        entry=write_entry(release, find_origin(request)),
         diagnostics=_list_diagnostics(release.body.get("diagnostics", {})),
     )
 
