@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from corevault.cli.completion import write_script
 from corevault.cli.failures import NO, NOT_SAVED, OK, describe_error
 from corevault.cli.inputs import (
     check_output,
@@ -229,6 +230,12 @@ def show_audit_log(options: Namespace, output: Output) -> int:
     return OK
 
 
+def complete(options: Namespace, output: Output) -> int:
+    """Prints the completion script of a shell. It needs no server."""
+    output.write(write_script(options.shell, options.commands))
+    return OK
+
+
 COMMANDS: Final[Mapping[str, Callable[[Namespace, Output], int]]] = {
     "login": login,
     "datasets": list_datasets,
@@ -245,6 +252,7 @@ COMMANDS: Final[Mapping[str, Callable[[Namespace, Output], int]]] = {
     "what-if": what_if,
     "verify-ledger": verify_ledger,
     "audit-log": show_audit_log,
+    "completion": complete,
 }
 
 
