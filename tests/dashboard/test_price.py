@@ -126,6 +126,25 @@ def _read_widening(page: str) -> float:
     return float(page.partition("is expected to be about <strong>")[2].partition(" times")[0])
 
 
+def test_the_command_of_a_quote_submits_the_same_job(
+    house: House, browse: Open, analyst: rows.Key, dataset: str
+) -> None:
+    more = {"terms": "age:sex\r\npoly(hours, 2)", "prior_means": "age:sex = -0.5", "purpose": "Table 2"}
+    browser = browse(analyst)
+    page = html.unescape(browser.post("/dashboard/price", data=_fields(dataset, **more)).text)
+    commands = re.findall(r"<code>(curl .*?)</code>", page, re.DOTALL)
+    [words] = [words for words in map(shlex.split, commands) if words[-1].endswith("/v1/jobs")]
+    sent = json.loads(words[words.index("-d") + 1])
+    job = browser.post("/v1/jobs", json=sent, headers=analyst.headers).json()
+    assert job["purpose"] == "Table 2"
+    submitted = browser.post("/dashboard/jobs", data=_fields(dataset, **more, once="k" * 32))
+    other = browser.get(
+        f"/v1/jobs/{submitted.headers['location'].rpartition('/')[2].partition('?')[0]}", headers=analyst.headers
+    ).json()
+    assert other["model"] == job["model"]
+    assert (other["size"], other["cost"]) == (job["size"], job["cost"])
+
+
 def test_a_quote_changes_nothing(house: House, browse: Open, analyst: rows.Key, dataset: str) -> None:
     browser = browse(analyst)
     browser.post("/dashboard/price", data=_fields(dataset))

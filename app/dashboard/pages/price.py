@@ -30,6 +30,8 @@ from app.errors import (
 )
 from app.http.errors.problems import find_status
 from app.inference import registry
+from app.jobs.accuracy_targets import MOST_QUOTES
+from app.jobs.schemas import JobBody
 from app.jobs.submission import submit_job
 from app.privacy.risk import compute_odds
 from app.services import Shared
@@ -152,5 +154,12 @@ def _render(
         once=draw_form_key(),
         odds=None if quote is None or quote.cost is None else compute_odds(quote.cost.epsilon),
         odds_after=None if quote is None or quote.epsilon_after is None else compute_odds(quote.epsilon_after),
+        most_quotes=MOST_QUOTES,
+        curl=_write_submission(shown.body, origin) if shown else "",
         python=write_python(shown.body, origin) if shown else "",
     )
+
+
+def _write_submission(body: JobBody, origin: str) -> str:
+    """Write the command that submits the job."""
+    return Twin("/v1/jobs", "POST", body.model_dump_json(exclude_none=True)).write_curl(origin)
