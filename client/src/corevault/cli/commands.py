@@ -201,6 +201,8 @@ def what_if(options: Namespace, output: Output) -> int:
             key, epsilon = options.allocation or (options.end_allocation, None)
             compared = client.datasets.preview_allocation(options.dataset, key, epsilon=epsilon)
     output.show_table(compared, compared.rows(), name="after")
+    if compared.after.limit.delta > compared.before.limit.delta:
+        say("Costs after it are stated at the larger δ, where the same job has a smaller ε. No job loses its room.")
     say("Nothing was changed.")
     return OK
 
