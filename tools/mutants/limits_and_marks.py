@@ -26,7 +26,7 @@ LIMITS: Final = (
         "W9",
         "app/ledger/account/limits.py",
         (("if epsilon <= balance.guaranteed_epsilon * (1 + _ROUNDING):", "if delta is None:"),),
-        _LIMITS + "test_an_invalid_limit_is_refused",
+        _LIMITS + "test_only_the_part_above_the_highest_limit_opens_a_tranche",
     ),
     Mutant(
         "a tranche is opened for a limit that the account has had",
