@@ -16,6 +16,7 @@ from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.grouping import make_grouping
 from app.inference.core.model import Array64
 from app.inference.core.plan import ModelSpec, PriorSpec
+from app.inference.core.release import name_group
 from benchmarks.adult import load_adult10
 from benchmarks.cases import Case, compute_full_posterior, make_logistic, narrow
 from benchmarks.designs import Rows
@@ -194,7 +195,7 @@ def _measure_sets(grouped: GroupedCase, job: Job, name: str) -> Line:
     share = math.nan
     if weights:
         grouping = make_grouping(list(GROUPED_BY), grouped.case.facts)
-        used = np.isin([grouping.name_group(label) for label in grouping.labels], list(weights))
+        used = np.isin([name_group(GROUPED_BY, label) for label in grouping.labels], list(weights))
         share = _find_share(grouped, np.flatnonzero(used))
     return Line(
         "groups",

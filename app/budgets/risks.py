@@ -1,5 +1,6 @@
 """The risk of one unit in words: odds, and true positives at one per cent of false positives."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,13 +31,31 @@ def measure_spent(exposure: Exposure, epsilon: float, delta: float) -> Risk | No
     """
     if not any(exposure.amounts):
         return None
+    is_exact = risk.find_gaussian_shift(exposure.amounts, exposure.orders) is not None
+    (rate,) = trace_spent(exposure, epsilon, delta, (FALSE_POSITIVES,))
+    return Risk(epsilon, delta, risk.compute_odds(epsilon), rate, is_exact)
+
+
+def trace_spent(exposure: Exposure, epsilon: float, delta: float, rates: Iterable[float]) -> tuple[float, ...]:
+    """True positives of the spent charges, at rates of false positives.
+
+    The rates are between 0 and 1. The results are exact for full-batch Gaussians, and upper bounds otherwise.
+    """
     shift = risk.find_gaussian_shift(exposure.amounts, exposure.orders)
     if shift is not None:
-        rate = risk.compute_gaussian_true_positives(FALSE_POSITIVES, shift)
-    else:
-        by_cost = risk.bound_true_positives(FALSE_POSITIVES, epsilon, delta)
-        rate = min(by_cost, risk.bound_true_positives_by_renyi(FALSE_POSITIVES, exposure.amounts, exposure.orders))
-    return Risk(epsilon, delta, risk.compute_odds(epsilon), rate, shift is not None)
+        return tuple(risk.compute_gaussian_true_positives(rate, shift) for rate in rates)
+    return tuple(
+        min(
+            risk.bound_true_positives(rate, epsilon, delta),
+            risk.bound_true_positives_by_renyi(rate, exposure.amounts, exposure.orders),
+        )
+        for rate in rates
+    )
+
+
+def trace_limit(guarantee: Guarantee, rates: Iterable[float]) -> tuple[float, ...]:
+    """Bounds on true positives if the highest limit so far is spent; as :func:`trace_spent`."""
+    return tuple(risk.bound_true_positives(rate, guarantee.epsilon, guarantee.delta) for rate in rates)
 
 
 def bound_limit(guarantee: Guarantee) -> Risk:

@@ -12,14 +12,16 @@ _HASH = "5f" * 32
 
 
 class LimitBody(Body):
-    """The new total limit. A higher limit opens a tranche with the difference in epsilon."""
+    """The new total limit. Above the highest limit so far, a tranche with the added epsilon opens."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"epsilon": 3.0, "delta": 1e-6}]})
 
     epsilon: Annotated[float, Field(gt=0)]
     """New limit on epsilon, never below the spent cost."""
     delta: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Delta that a new tranche adds. Required for a higher limit of the account, otherwise left out."""
+    """Delta that a new tranche adds. Required above the highest limit of the account so far, and not used up to it.
+
+    Left out for a lower limit."""
 
 
 class UnfreezeBody(Body):
@@ -118,7 +120,10 @@ class BudgetView(ResponseBody):
     reserved: CostView
     """Cost that open reservations add to `spent`; `spent + reserved` is the composed total."""
     remaining: CostView
-    """Cost of the largest single full-batch job that would still be admitted."""
+    """Cost of the largest single full-batch job that would still be admitted, at the delta of the account.
+
+    A limit above the highest so far adds delta, at which the same noise has a smaller epsilon. So this number may then
+    fall a little, although every job keeps its room."""
     used_share: float
     """Share of the account's limit that is used or reserved, at the accountant's main order; from 0 to 1."""
     jobs: JobCounts

@@ -115,7 +115,7 @@ def read_exposure(session: ReadSession, ledger: Ledger, caller: Caller, dataset_
 
 
 def change_limit(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: str, body: LimitBody) -> Budget:
-    """Lower the limit at once, or raise it with a tranche.
+    """Lower the limit at once, or raise it; above the highest limit so far, with a tranche.
 
     Raises:
         Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.lock_changeable`; StateConflict also for a

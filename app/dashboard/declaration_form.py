@@ -43,11 +43,11 @@ _LABELS: Final[Mapping[str, str]] = {
     "population": "Population",
     "series": "Series",
     "slots": "Slots",
-    "epsilon": "Limit on epsilon",
-    "delta": "Limit on delta",
+    "epsilon": "Limit on ε",
+    "delta": "Limit on δ",
     "unit_column": "Column that identifies a person",
     "max_rows": "Most rows of one person",
-    "shared_with": "Keys of analysts",
+    "shared_with": "Shared with",
 }
 _COLUMN_LABELS: Final = {
     "name": "name",
@@ -175,8 +175,8 @@ def _make_document(form: DeclarationForm, mistakes: Mistakes) -> dict[str, Any]:
     if len(form.columns) > MOST_COLUMNS:
         mistakes.add("", f"This form takes at most {MOST_COLUMNS} columns. Use the client or the API for more.")
     if form.sensitivity == "private":
-        epsilon = _parse_real(mistakes, "epsilon", form.epsilon, "Limit on epsilon")
-        delta = None if not form.delta else _parse_real(mistakes, "delta", form.delta, "Limit on delta")
+        epsilon = _parse_real(mistakes, "epsilon", form.epsilon, "Limit on ε")
+        delta = None if not form.delta else _parse_real(mistakes, "delta", form.delta, "Limit on δ")
         document["budget"] = {
             "epsilon": epsilon,
             "delta": delta,
@@ -244,7 +244,7 @@ def _require(mistakes: Mistakes, name: str, text: str, message: str) -> str:
 def _parse_whole(mistakes: Mistakes, name: str, text: str, label: str) -> int | None:
     if _WHOLE.fullmatch(text) is not None:
         return int(text)
-    mistakes.add(name, f"{label}: enter a whole number in digits only.")
+    mistakes.add(name, f"{label}: enter a whole number, as in 50.")
     return None
 
 

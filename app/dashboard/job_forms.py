@@ -12,17 +12,18 @@ from app.errors import CorevaultError, InvalidRequest
 from app.http.requests.bodies import validate
 from app.inference import registry
 from app.inference.core.designs import feature_to_json
+from app.jobs.accuracy_targets import POINTER
 from app.jobs.schemas import JobBody
 
 FIELDS: Final = (
-    *("dataset_id", "family", "target", "epsilon", "prior_scale", "size", "purpose"),
+    *("dataset_id", "family", "target", "goal", "widening", "epsilon", "prior_scale", "size", "purpose"),
     *("terms", "prior_means", "prior_scales"),
 )
 """The fields with one value. ``features`` has several."""
 Read = TypeVar("Read")
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{0,12})?|\.[0-9]{1,12}", re.ASCII)
 _FEATURE: Final = re.compile(r"/model/features/([0-9]{1,6})", re.ASCII)
-_WRITE_NUMBER: Final = "Write a number with a point, as in 0.5."
+ENTER_NUMBER: Final = "Enter a number with a decimal point, as in 0.5."
 _OF_POINTERS: Final = (
     ("/model/family", "family"),
     ("/model/target", "target"),
@@ -31,6 +32,7 @@ _OF_POINTERS: Final = (
     ("/model/prior/scales", "prior_scales"),
     ("/model/prior", "prior_scale"),
     ("/size", "size"),
+    (POINTER, "widening"),
     ("/privacy", "epsilon"),
     ("/purpose", "purpose"),
 )
@@ -58,11 +60,18 @@ class JobForm:
     features: tuple[str, ...] = ()
     prior_scale: str = "1"
     size: str = "50"
+    goal: str = "widening"
+    widening: str = "1.2"
     epsilon: str = "0.5"
     purpose: str = ""
     terms: str = ""
     prior_means: str = ""
     prior_scales: str = ""
+
+    @property
+    def aims(self) -> bool:
+        """Whether the cost follows from a wanted widening; otherwise it is stated."""
+        return self.goal == "widening"
 
     @property
     def has_more(self) -> bool:
@@ -89,8 +98,10 @@ class JobForm:
                 "target": self.target or None,
                 "prior": {"scale": self._read_number("prior_scale", mistakes)} | priors,
             },
-            "privacy": {"epsilon": self._read_number("epsilon", mistakes)},
+            "privacy": {"epsilon": 1.0 if self.aims else self._read_number("epsilon", mistakes)},
         }
+        if self.aims:
+            self._read_number("widening", mistakes)
         if self.purpose:
             document["purpose"] = self.purpose
         if not self.features and not self.terms:
@@ -100,14 +111,14 @@ class JobForm:
     def _read_number(self, name: str, mistakes: Mistakes) -> float:
         text = getattr(self, name)
         if _NUMBER.fullmatch(text) is None:
-            mistakes.add(name, _WRITE_NUMBER)
+            mistakes.add(name, ENTER_NUMBER)
             return 1.0
         return float(text)
 
     def _read_whole(self, name: str, mistakes: Mistakes) -> int:
         text = getattr(self, name)
         if not (text.isascii() and text.isdecimal() and len(text) <= 9):
-            mistakes.add(name, "Write a whole number, as in 50.")
+            mistakes.add(name, "Enter a whole number, as in 50.")
             return 1
         return int(text)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from sqlalchemy import ColumnElement, String, cast, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, String, cast, delete, func, or_, select, update
 
 from app.datasets.models import Content, Dataset, DatasetShare
 from app.db import ReadSession, WriteSession
@@ -12,10 +12,10 @@ def get(session: ReadSession, dataset_id: str) -> Dataset | None:
     return session.get(Dataset, dataset_id)
 
 
-def read_names(session: ReadSession, dataset_ids: Collection[str]) -> dict[str, str]:
-    """Map the ids of datasets to their names, deleted ones included."""
-    rows = session.execute(select(Dataset.id, Dataset.name).where(Dataset.id.in_(dataset_ids)))
-    return {row.id: row.name for row in rows}
+def read_names(session: ReadSession, dataset_ids: Collection[str], visible_to: str | None = None) -> dict[str, str]:
+    """Map the ids of datasets to their names, deleted ones included; ``visible_to`` as for :func:`list_page`."""
+    query = _restrict(select(Dataset).where(Dataset.id.in_(dataset_ids)), visible_to)
+    return {row.id: row.name for row in session.execute(query.with_only_columns(Dataset.id, Dataset.name))}
 
 
 def count_datasets(session: ReadSession, owner_id: str) -> int:
@@ -35,12 +35,16 @@ def list_page(session: ReadSession, visible_to: str | None, before: str | None, 
 
     ``visible_to`` restricts them to the key's own and shared ones; None means all.
     """
-    query = select(Dataset).order_by(Dataset.id.desc()).limit(limit)
-    if visible_to is not None:
-        query = query.where(or_(Dataset.owner_id == visible_to, Dataset.id.in_(_select_shared(visible_to))))
+    query = _restrict(select(Dataset).order_by(Dataset.id.desc()).limit(limit), visible_to)
     if before is not None:
         query = query.where(Dataset.id < before)
     return session.scalars(query).all()
+
+
+def _restrict(query: Select[Dataset], visible_to: str | None) -> Select[Dataset]:
+    if visible_to is None:
+        return query
+    return query.where(or_(Dataset.owner_id == visible_to, Dataset.id.in_(_select_shared(visible_to))))
 
 
 def _select_shared(key_id: str) -> ColumnElement[str]:

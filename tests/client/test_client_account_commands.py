@@ -55,9 +55,21 @@ def test_what_if_compares_before_and_after(
     assert json.loads(script.bodies[0]) == body
     shown = capsys.readouterr()
     assert shown.out.splitlines()[0].split() == ["what", "before", "after"]
-    assert shown.err == "Nothing was changed.\n"
+    assert shown.err.endswith("Nothing was changed.\n")
     assert main(["what-if", "ds_1", *given, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == _view(ComparisonView)
+
+
+@pytest.mark.parametrize("added", [0.0, 1e-7])
+def test_what_if_explains_costs_at_another_delta(
+    added: float, start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    view = _view(ComparisonView)
+    limit = view["before"]["limit"]
+    view["after"] = view["after"] | {"limit": limit | {"delta": limit["delta"] + added}}
+    start(ok(view))
+    assert main(["what-if", "ds_1", "--limit", "3"]) == 0
+    assert ("at the larger δ" in capsys.readouterr().err) == (added > 0)
 
 
 def test_mistakes_in_what_if_name_the_option(start: Start, capsys: pytest.CaptureFixture[str]) -> None:

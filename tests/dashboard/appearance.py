@@ -42,6 +42,11 @@ _WIDE: Final = """
   .filter((it) => it.getBoundingClientRect().right > innerWidth).map((it) => it.outerHTML.slice(0, 200)).slice(0, 3)]
 """
 """The page, and the first elements that are too wide."""
+_SCROLLS: Final = """
+[...document.querySelectorAll('.scroll:has(.stack)')].filter((it) => it.scrollWidth > it.clientWidth)
+  .map((it) => it.ariaLabel)
+"""
+"""Tables that become cards on narrow pages, and scroll sideways nevertheless."""
 _LIST_STOPS: Final = """(() => {
   const names = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
   const isStop = (it) => it.tabIndex >= 0 && !it.disabled && it.type !== 'hidden' && it.checkVisibility();
@@ -73,6 +78,7 @@ def check_appearance(page: Page) -> None:
         overflow, found = page.run(_CHECK.replace("ENABLED", "true" if forced == "none" else "false"))
         assert found == [], (width, scheme, forced, found)
         assert overflow <= 0, (width, overflow, page.run(_WIDE))
+        assert page.run(_SCROLLS) == [], width
         assert forced == "none" or (faint := page.run(_FAINT)) == [], (scheme, faint)
     page.resize(1440)
     check_keyboard(page)

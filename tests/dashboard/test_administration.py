@@ -1,5 +1,6 @@
 """The pages of the audit log, of API keys and of the system."""
 
+import html
 import re
 from datetime import timedelta
 from typing import Any
@@ -8,6 +9,7 @@ import httpx
 import pytest
 from sqlalchemy import update
 
+from app.auth import repository as auth
 from app.continuous_audit.bookkeeping import compute_design
 from app.continuous_audit.models import AuditState
 from app.db import now
@@ -18,7 +20,7 @@ from tests.dashboard.browser import code_of, sign_in
 from tests.dashboard.conftest import Open
 from tests.dashboard.html_checks import find_faults, remove_scripts
 from tests.factories import rows
-from tests.factories.worker import House
+from tests.factories.worker import House, job_body
 
 HOSTILE = "<script>alert('x')</script>"
 EMPTY = {"": ""}
@@ -131,6 +133,21 @@ def test_the_audit_log_can_be_filtered(house: House, browse: Open, auditor: rows
     assert "<script" not in remove_scripts(page)[0]
     for query in ({"outcome": "other"}, {"since": "x"}, {"cursor": "x"}):
         assert browser.get("/dashboard/audit-log", params=query).status_code == 422
+
+
+def test_the_audit_log_names_keys_and_datasets(house: House, browse: Open, auditor: rows.Key, owner: rows.Key) -> None:
+    dataset = house.ready_dataset(owner, name=HOSTILE)
+    with house.client() as client:
+        job = client.post("/v1/jobs", json=job_body(dataset), headers=owner.headers).json()["id"]
+        client.patch(f"/v1/datasets/{dataset}", json={"description": "x"}, headers=owner.headers)
+    page = browse(auditor).get("/dashboard/audit-log").text
+    name = html.escape(HOSTILE, quote=False).replace("'", "&#39;")
+    with house.database.read() as session:
+        owners_name = auth.read_names(session, [owner.id])[owner.id]
+    assert f'<a class="name" href="/dashboard/datasets/{dataset}">{name}</a>' in page
+    assert f'href="/dashboard/jobs/{job}"' in page
+    assert f'<span class="name">{owners_name}</span><span class="soft"><code>{owner.id}</code></span>' in page
+    assert find_faults(page) == []
 
 
 @pytest.mark.parametrize(

@@ -184,9 +184,10 @@ def test_answers_to_forms_are_accessible(states: States, visit: Visit, address: 
     page = visit(states.keys["owner"], "/dashboard")
     price, dataset = f"/price?dataset_id={states.dataset}", f"/datasets/{states.dataset}"
     forms: tuple[tuple[str, str, Fields, str], ...] = (
-        (price, "/price", {"epsilon": "x", "size": "-1"}, "There is a problem"),
-        (price, "/price", {"target": "income_gt_50k", "epsilon": "0.1"}, "The budget covers this job"),
-        (price, "/price", {"target": "income_gt_50k", "epsilon": "1.99"}, "does not cover"),
+        (price, "/price", {"goal": "cost", "epsilon": "x", "size": "-1"}, "There is a problem"),
+        (price, "/price", {"target": "income_gt_50k", "goal": "cost", "epsilon": "0.1"}, "The budget covers this job"),
+        (price, "/price", {"target": "income_gt_50k", "goal": "cost", "epsilon": "1.99"}, "does not cover"),
+        (price, "/price", {"target": "income_gt_50k", "widening": "1.5"}, "Expected accuracy"),
         (f"{dataset}/delete", "/delete", {"confirmed_name": "other"}, "There is a problem"),
         (f"/populations/{states.dataset}", "/what-if/limit", {"limit_epsilon": "x"}, "There is a problem"),
         ("/declare", "/declare", {"slots": "x"}, "There is a problem"),

@@ -40,7 +40,7 @@ def test_the_history_has_a_row_for_each_entry(
     with house.database.read() as session:
         entries = house.ledger.entries(session, dataset, limit=100, before=None)
     assert find_faults(page) == []
-    assert page.count('<th scope="row" class="number">') == len(entries) == 5
+    assert page.count('<th scope="row" class="number" data-label="No.">') == len(entries) == 5
     assert page.count('class="chart-point"') == len(entries)
     assert page.count('class="chart-reserved"') == 2
     for words in (
@@ -95,7 +95,7 @@ def test_filters_restrict_table_and_download_alike(browse: Open, owner: rows.Key
     browser, address = browse(owner), f"/dashboard/populations/{dataset}"
     wanted = {"kind": "reserved", "since": f"{now():%Y-%m-%d}", "until": ""}
     page = browser.get(address, params=wanted).text
-    assert page.count('<th scope="row" class="number">') == 2
+    assert page.count('<th scope="row" class="number" data-label="No.">') == 2
     assert 'value="reserved" selected' in page
     found = list(csv.DictReader(io.StringIO(browser.get(f"{address}/entries.csv", params=wanted).text)))
     assert [row["kind"] for row in found] == ["reserved", "reserved"]

@@ -2,6 +2,7 @@
 
 import html
 import json
+import math
 import re
 import shlex
 from typing import Any
@@ -10,6 +11,12 @@ import httpx
 import pytest
 
 from app.dashboard.job_terms import LONGEST_LINE, NotRead, read_numbers, read_terms
+from app.errors import RateLimited
+from app.inference import expected_accuracy
+from app.inference.core.plan import MechanismPlan
+from app.inference.expected_accuracy import ExpectedAccuracy
+from app.jobs import quotes
+from app.jobs.estimates import Estimates
 from tests.dashboard.conftest import Open
 from tests.dashboard.html_checks import find_faults, remove_scripts
 from tests.factories import rows
@@ -55,6 +62,89 @@ def test_a_quote_states_the_same_figures_as_the_api(browse: Open, analyst: rows.
     assert "LogisticRegression(features=[&#34;age&#34;, &#34;sex&#34;], target=&#34;income_gt_50k&#34;" in page.text
 
 
+def test_the_cost_follows_from_the_widening_and_the_widening_from_the_cost(
+    house: House, browse: Open, analyst: rows.Key, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def estimate(plan: MechanismPlan, _: object) -> ExpectedAccuracy:
+        assert plan.mechanism is not None
+        noise = 0.1 * plan.mechanism.noise_multiplier
+        return ExpectedAccuracy({"age": noise}, {"age": math.hypot(1, noise)})
+
+    monkeypatch.setattr(expected_accuracy, "estimate", estimate)
+    monkeypatch.setattr(quotes, "_ESTIMATES", Estimates())
+    browser = browse(analyst)
+    quoted = browser.post("/dashboard/price", data=_fields(dataset, goal="widening", widening="1.5"))
+    assert find_faults(quoted.text) == []
+    expected = _read_widening(quoted.text)
+    assert expected == pytest.approx(1.5, rel=0.05)
+    cost = quoted.text.partition("It costs <strong>ε ")[2].partition("<")[0]
+    again = browser.post("/dashboard/price", data=_fields(dataset, epsilon=cost)).text
+    assert f"It costs <strong>ε {cost}<" in again
+    assert _read_widening(again) == expected
+    submitted = quoted.text.partition('action="/dashboard/jobs"')[2].partition("</form>")[0]
+    changed = quoted.text.partition('name="change"')[0].rpartition("<form")[2]
+    for form, goal, epsilon in ((submitted, "cost", cost), (changed, "widening", "0.5")):
+        assert f'name="goal" value="{goal}"' in form
+        assert f'name="epsilon" value="{epsilon}"' in form
+    fields = _fields(dataset, epsilon=cost, once=_once(quoted))
+    assert browser.post("/dashboard/jobs", data=fields).status_code == 303
+    assert len(house.queue.sent) == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"), [("1", "Enter a number from 1.01 to 10."), ("1,2", "Enter a number with a decimal point")]
+)
+def test_a_wrong_widening_is_refused_at_its_field(
+    browse: Open, analyst: rows.Key, dataset: str, typed: str, words: str
+) -> None:
+    page = browse(analyst).post("/dashboard/price", data=_fields(dataset, goal="widening", widening=typed))
+    assert page.status_code == 422
+    assert f'href="#widening">Widening of intervals: {words}' in page.text
+    assert f'name="widening" value="{typed}"' in page.text
+    assert find_faults(page.text) == []
+
+
+def test_a_busy_estimate_delays_the_widening_and_not_the_price(
+    browse: Open, analyst: rows.Key, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RateLimited("Another accuracy is being estimated.")
+
+    monkeypatch.setattr("app.jobs.estimates.Estimates.find", refuse)
+    browser = browse(analyst)
+    page = browser.post("/dashboard/price", data=_fields(dataset, goal="widening", widening="1.5"))
+    assert page.status_code == 429
+    assert "Another accuracy is being estimated." in page.text
+    page = browser.post("/dashboard/price", data=_fields(dataset))
+    assert page.status_code == 200
+    assert "It costs <strong>ε 0.5</strong>" in page.text
+    assert "Expected accuracy" not in page.text
+
+
+def _read_widening(page: str) -> float:
+    """Read the expected widening of the widest interval."""
+    return float(page.partition("is expected to be about <strong>")[2].partition(" times")[0])
+
+
+def test_the_command_of_a_quote_submits_the_same_job(
+    house: House, browse: Open, analyst: rows.Key, dataset: str
+) -> None:
+    more = {"terms": "age:sex\r\npoly(hours, 2)", "prior_means": "age:sex = -0.5", "purpose": "Table 2"}
+    browser = browse(analyst)
+    page = html.unescape(browser.post("/dashboard/price", data=_fields(dataset, **more)).text)
+    commands = re.findall(r"<code>(curl .*?)</code>", page, re.DOTALL)
+    [words] = [words for words in map(shlex.split, commands) if words[-1].endswith("/v1/jobs")]
+    sent = json.loads(words[words.index("-d") + 1])
+    job = browser.post("/v1/jobs", json=sent, headers=analyst.headers).json()
+    assert job["purpose"] == "Table 2"
+    submitted = browser.post("/dashboard/jobs", data=_fields(dataset, **more, once="k" * 32))
+    other = browser.get(
+        f"/v1/jobs/{submitted.headers['location'].rpartition('/')[2].partition('?')[0]}", headers=analyst.headers
+    ).json()
+    assert other["model"] == job["model"]
+    assert (other["size"], other["cost"]) == (job["size"], job["cost"])
+
+
 def test_a_quote_changes_nothing(house: House, browse: Open, analyst: rows.Key, dataset: str) -> None:
     browser = browse(analyst)
     browser.post("/dashboard/price", data=_fields(dataset))
@@ -96,13 +186,14 @@ def test_a_form_without_its_key_is_refused(
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("epsilon", "0,5", "Write a number with a point"),
+        ("epsilon", "0,5", "Enter a number with a decimal point"),
+        ("epsilon", "", "Enter a number with a decimal point"),
         ("epsilon", "0", "Use a number greater than 0."),
-        ("epsilon", "1e3", "Write a number with a point"),
+        ("epsilon", "1e3", "Enter a number with a decimal point"),
         ("epsilon", "500", "Use a number of at most 20."),
-        ("size", "ten", "Write a whole number"),
+        ("size", "ten", "Enter a whole number"),
         ("size", "0", "Use a number of at least 1."),
-        ("prior_scale", "-1", "Write a number with a point"),
+        ("prior_scale", "-1", "Enter a number with a decimal point"),
         ("features", [], "Choose at least one feature."),
         ("features", ["age", "income_gt_50k"], "The target cannot be a feature"),
         ("target", "", "Name a declared column: age, hours, sex, income_gt_50k."),
@@ -166,8 +257,8 @@ def test_mistakes_are_listed_in_the_order_of_the_form(browse: Open, analyst: row
     summary = page.partition("There is a problem")[2].partition("</ul>")[0]
     assert re.findall(r'href="#([a-z_]+)">([^:]+):', summary) == [
         ("features", "Features"),
-        ("epsilon", "Privacy cost ε"),
-        ("size", "Number of points"),
+        ("epsilon", "Cost ε"),
+        ("size", "Points"),
     ]
 
 
@@ -206,7 +297,7 @@ def test_a_quote_can_be_changed_without_typing_again(browse: Open, analyst: rows
 def test_every_control_of_the_form_has_a_label(browse: Open, analyst: rows.Key, dataset: str) -> None:
     page = browse(analyst).get("/dashboard/price", params={"dataset_id": dataset}).text
     controls = re.findall(r'<(?:input|select)(?![^>]*type="hidden")[^>]* id="([^"]+)"', page)
-    assert len(controls) == 10
+    assert len(controls) == 12
     assert [name for name in controls if f'<label for="{name}">' not in page] == []
 
 

@@ -1,14 +1,17 @@
 """The pages of releases."""
 
-from functools import partial
+import ast
+import html
+import json
+import re
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from corevault import Pseudocoreset
 from fastapi import FastAPI
 
 from app.dashboard.certificates import describe_certificate
-from app.dashboard.pages.releases import Numbers, NumbersCache
 from app.releases.models import Release
 from tests.dashboard.browser import code_of, open_browser
 from tests.dashboard.conftest import Open
@@ -42,6 +45,31 @@ def test_a_public_release_needs_no_session(house: House, pages: FastAPI, owner: 
     for words in ("Certificate", "Protected is one row", "client.releases.download", "points as csv", "ed25519:"):
         assert words in page.text
     assert "/dashboard/populations/" not in page.text
+
+
+def test_snippets_call_methods_that_the_client_has(house: House, browse: Open, owner: rows.Key) -> None:
+    page = html.unescape(browse(owner).get(f"/dashboard/releases/{_publish(house, owner)}").text)
+    use = page.partition("<h2>Use it")[2].partition("<h3>Files")[0]
+    blocks = re.findall(r"<code>(.*?)</code>", use, re.DOTALL)
+    python = [block for block in blocks if "core." in block]
+    assert len(python) == 6
+    for block in python:
+        ast.parse(block)
+    called = set(re.findall(r"core\.([a-z_]+)\(", "".join(python)))
+    assert called == {"posterior", "to_pandas", "numpyro_model", "pymc_model", "stan", "to_inference_data"}
+    assert all(callable(getattr(Pseudocoreset, name)) for name in called)
+    assert "read.csv" in blocks[-1]
+
+
+def test_the_entry_for_a_registry_states_the_certificate(house: House, browse: Open, owner: rows.Key) -> None:
+    browser, release = browse(owner), _publish(house, owner)
+    page = html.unescape(browser.get(f"/dashboard/releases/{release}").text)
+    entry = json.loads(page.partition("Nothing is sent.</p>")[2].partition("<code>")[2].partition("</code>")[0])
+    statement = browser.get(f"/v1/releases/{release}/certificate").json()["statement"]
+    assert entry["cost_of_this_release"] == statement["privacy"]
+    assert entry["limit_of_all_releases"] == statement["account"]["limit"]
+    assert (entry["neighbours"], entry["slots"]) == (statement["relation_in_words"], statement["slots"])
+    assert entry["certificate"].endswith(f"/v1/releases/{release}/certificate")
 
 
 def test_a_private_release_is_hidden_from_visitors(house: House, pages: FastAPI, owner: rows.Key) -> None:
@@ -98,18 +126,17 @@ def test_the_numbers_of_a_release_are_computed_once(
     assert browser.get(f"/dashboard/releases/{release}").text == first
 
 
-def test_the_cache_forgets_the_oldest_release() -> None:
-    cache = NumbersCache(2)
-    empty = Numbers([], None, hides_points=True)
-    reads = list[str]()
-
-    def read(name: str) -> Numbers:
-        reads.append(name)
-        return empty
-
-    for name in ("a", "b", "a", "c", "a", "b"):
-        cache.find((name, ""), partial(read, name))
-    assert reads == ["a", "b", "c", "b"]
+def test_lists_name_datasets_only_to_those_who_see_them(
+    house: House, pages: FastAPI, browse: Open, owner: rows.Key, analyst: rows.Key
+) -> None:
+    """A public release does not name its dataset."""
+    release = _publish(house, owner, name="census of 1994")
+    with open_browser(pages) as visitor:
+        for each in (visitor, browse(analyst)):
+            page = each.get("/dashboard/releases").text
+            assert (release in page, "census of 1994" in page) == (True, False)
+    for path in ("/dashboard/releases", "/dashboard/jobs"):
+        assert "census of 1994" in browse(owner).get(path).text
 
 
 def test_a_certificate_in_words_states_cost_and_limit() -> None:

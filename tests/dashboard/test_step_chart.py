@@ -252,7 +252,7 @@ def test_the_picture_has_all_entries_and_the_table_a_page(browse: Open, owner: r
     assert total > MOST_EXACT
     assert find_faults(first) == []
     assert f"This picture of {total} entries is thinned" in first
-    assert first.count('<th scope="row" class="number">') == population.ROWS
+    assert first.count('<th scope="row" class="number" data-label="No.">') == population.ROWS
     [cursor] = re.findall(r"cursor=([^&\"#]+)", first)
     second = browser.get(f"/dashboard/populations/{long_history}", params={"cursor": cursor}).text
     assert f"after the newest of {total} entries" in second
@@ -376,7 +376,7 @@ def test_the_picture_has_the_days_of_the_filter_and_all_kinds(browse: Open, owne
     page = browse(owner).get(f"/dashboard/populations/{long_history}", params=wanted).text
     assert "The picture has entries of all kinds." in page
     points = page.count('class="chart-point"')
-    assert page.count('<th scope="row" class="number">') < points < 100
+    assert page.count('<th scope="row" class="number" data-label="No.">') < points < 100
 
 
 def test_a_cut_picture_states_its_first_entry(

@@ -114,6 +114,7 @@ class Person:
         for feature in ("age", "sex"):
             self.reach(f"it.value === '{feature}'")
             self.page.press("Space")
+        self.choose("goal", "the cost;")
         self.type("epsilon", epsilon)
         self.follow("Show the price")
 

@@ -123,6 +123,35 @@ def test_a_higher_limit_is_a_warning_with_its_risk(browse: Open, owner: rows.Key
     assert 'class="danger">Change the limit' in page
 
 
+def test_a_smaller_number_for_the_same_job_is_explained_before_the_change(
+    house: House, browse: Open, owner: rows.Key, dataset: str
+) -> None:
+    """A raise adds delta, so the same noise has a smaller epsilon."""
+    before = _budget(house, dataset).remaining.epsilon
+    browser = browse(owner)
+    page = _ask(browser, dataset, "limit", limit_epsilon="2.1", limit_delta="1e-6").text
+    _confirm(browser, dataset, "limit", page)
+    after = _budget(house, dataset).remaining.epsilon
+    assert after < before
+    falls = f"falls from {format_number(before, 4)} to {format_number(after, 4)}, but the job is not smaller"
+    assert falls in page
+    assert "is not smaller" not in _ask(browser, dataset, "limit", limit_epsilon="8", limit_delta="1e-6").text
+
+
+def test_a_limit_that_was_in_force_returns_without_delta(
+    house: House, browse: Open, owner: rows.Key, dataset: str
+) -> None:
+    """W9: neither the guarantee nor its delta grows, and the page states it."""
+    browser, before = browse(owner), _budget(house, dataset)
+    _confirm(browser, dataset, "limit", _ask(browser, dataset, "limit", limit_epsilon="1").text)
+    page = _ask(browser, dataset, "limit", limit_epsilon="2").text
+    assert "so the guarantee and its δ stay as they are" in page
+    assert "weakens the guarantee</h2>" not in page
+    assert find_faults(page) == []
+    _confirm(browser, dataset, "limit", page)
+    assert (_budget(house, dataset).limit, _budget(house, dataset).remaining) == (before.limit, before.remaining)
+
+
 def test_a_job_shows_room_and_risk(house: House, browse: Open, owner: rows.Key, dataset: str) -> None:
     browser, budget = browse(owner), _budget(house, dataset)
     page = _ask(browser, dataset, "job", job_epsilon="0.5").text

@@ -185,14 +185,14 @@ class Books(RuleBasedStateMachine):
     def change_limit(self, epsilon: float) -> None:
         """Change the account's limit.
 
-        It may be lowered, but not below the spent budget, or raised with an additional delta.
+        It may be lowered, but not below the spent budget. Above the highest limit so far, it adds delta.
         """
         first = next(iter(self.caps))
         higher = epsilon > self.model.epsilon
         wanted = {"epsilon": epsilon, "delta": DELTA} if higher else {"epsilon": epsilon}
         answer = self.call("PUT", f"/v1/datasets/{first}/budget", wanted)
         if answer.status_code == 200:
-            self.model.delta += DELTA if higher else 0
+            self.model.delta += DELTA if epsilon > self.model.highest else 0
             self.model.epsilon = epsilon
             self.model.highest = max(self.model.highest, epsilon)
             return

@@ -1,12 +1,18 @@
 """Limits: lower at once, higher by a tranche; the sum of tranches stays the guarantee."""
 
 import math
+import uuid
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from app.errors import BudgetExceeded, InvalidRequest, StateConflict
-from app.ledger import Guarantee
+from app.ledger import Charge, Guarantee
 from app.privacy.filter import design
+from tests.ledger.naive import epsilon
 from tests.ledger.support import DELTA, Bench, costing
 
 
@@ -99,12 +105,64 @@ def test_an_invalid_limit_is_refused(bench: Bench, epsilon: float, delta: float 
     assert bench.budget() == before
 
 
-def test_the_sum_of_tranches_stays_below_the_maximum(bench: Bench) -> None:
+def test_a_limit_that_was_lowered_rises_again_without_a_tranche(bench: Bench) -> None:
+    """W9: the tranches bound all releases, so a limit within their sum adds nothing to the guarantee."""
+    before, stated = bench.budget(), guarantee(bench)
+    for _ in range(30):
+        bench.change_limit(0.5)
+        bench.change_limit(2.0)
+    bench.change_limit(1.0)
+    bench.change_limit(2.0, DELTA)  # the delta belongs to a part that is not added
+    assert replace(bench.budget(), version=1) == before
+    assert replace(guarantee(bench), sequence=1) == stated
+    assert bench.verify() == ()
+
+
+def test_only_the_part_above_the_highest_limit_opens_a_tranche(bench: Bench) -> None:
+    """W9: epsilon and delta of the guarantee grow by that part alone."""
     bench.change_limit(1.0)
     with pytest.raises(InvalidRequest):
-        bench.change_limit(19.5, DELTA)
-    bench.change_limit(19.0, DELTA)
+        bench.change_limit(2.5)
+    bench.change_limit(2.5, 5e-7)
+    stated = guarantee(bench)
+    assert (stated.epsilon, stated.delta) == (2.5, 1.5e-6)
+    assert [tranche["epsilon"] for tranche in stated.tranches] == [2.0, 0.5]
+    bench.change_limit(20.0, DELTA)
     assert guarantee(bench).epsilon == 20.0
+
+
+@pytest.mark.sqlite
+@pytest.mark.slow
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("limit"), st.sampled_from([0.1, 0.3, 0.7, 1.0, 1.1, 1.5, 2.0, 2.7, 3.3])),
+            st.tuples(st.just("spend"), st.sampled_from([0.1, 0.4, 0.9])),
+        ),
+        max_size=12,
+    )
+)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_guarantee_is_the_highest_limit_in_every_sequence(bench: Bench, moves: list[tuple[str, float]]) -> None:
+    """W9: no sequence admits more than the highest limit, and each former limit can be set again."""
+    dataset = f"ds_{uuid.uuid4().hex}"
+    bench.open_account(dataset, population=dataset, epsilon=1.0)
+    highest, delta, spent = 1.0, DELTA, list[Charge]()
+    for place, (move, amount) in enumerate(moves):
+        with suppress(BudgetExceeded, StateConflict):
+            if move == "spend":
+                bench.run(f"job_{dataset}_{place}", costing(amount), dataset)
+                spent.append(costing(amount))
+            else:
+                added = DELTA / 10 if amount > highest else None
+                bench.change_limit(amount, added, dataset)
+                highest, delta = max(highest, amount), delta + (added or 0.0)
+        stated = guarantee(bench, dataset)
+        assert stated.epsilon == pytest.approx(highest, rel=1e-12)
+        assert stated.delta == pytest.approx(delta, rel=1e-12)
+        assert epsilon(spent, delta) <= bench.budget(dataset).limit.epsilon * (1 + 1e-9)
+    bench.change_limit(highest, None, dataset)
+    assert bench.budget(dataset).limit.epsilon == highest
 
 
 def test_a_limit_that_stays_is_no_change(bench: Bench) -> None:

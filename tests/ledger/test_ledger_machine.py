@@ -98,16 +98,12 @@ class LedgerMachine(RuleBasedStateMachine):
     def change_limit(self, epsilon: float) -> None:
         model = self.model
         if epsilon > model.limit:
-            beyond = sum(tranche.epsilon for tranche in model.tranches) + epsilon - model.limit - MAXIMUM
-            if abs(beyond) < KNIFE_EDGE:
-                return
-            if beyond > 0:
-                with pytest.raises(InvalidRequest):
-                    self.bench.change_limit(epsilon, DELTA / 2)
-                return
             self.bench.change_limit(epsilon, DELTA / 2)
-            model.tranches.append(naive_filter(epsilon - model.limit, DELTA / 2))
-            model.limit, model.delta, model.entries = epsilon, model.delta + DELTA / 2, model.entries + 1
+            added = epsilon - sum(tranche.epsilon for tranche in model.tranches)
+            if added > KNIFE_EDGE:
+                model.tranches.append(naive_filter(added, DELTA / 2))
+                model.delta += DELTA / 2
+            model.limit, model.entries = epsilon, model.entries + 1
             return
         composed = model.composed(LIVE)
         if epsilon < composed - KNIFE_EDGE:
@@ -120,7 +116,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule()
     def raise_beyond_the_maximum(self) -> None:
         with pytest.raises(InvalidRequest):
-            self.bench.change_limit(11.0, DELTA)
+            self.bench.change_limit(MAXIMUM + 1, DELTA)
 
     @rule(dataset_id=DATASETS)
     def checkpoint(self, dataset_id: str) -> None:

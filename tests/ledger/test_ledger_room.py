@@ -74,11 +74,12 @@ def spend(balance: Balance, charge: Charge, job_id: str, steps: tuple[str, ...])
 
 
 def relimit(balance: Balance, epsilon: float, delta: float) -> Balance:
-    """The balance after a change of the limit; a higher limit adds ``delta``. Unchanged if there is no such filter."""
+    """The balance after a change of the limit. One above all tranches adds ``delta``, if there is such a filter."""
     tranche, together = None, balance.total.delta
-    if epsilon > balance.total.epsilon:
+    added = epsilon - balance.guaranteed_epsilon
+    if added > 1e-9:
         try:
-            tranche = make_design_pot(epsilon - balance.total.epsilon, delta, GREATEST, "").to_json()
+            tranche = make_design_pot(added, delta, GREATEST, "").to_json()
         except InvalidRequest:
             return balance
         together += delta

@@ -1,6 +1,8 @@
 """The table of mutants fits the tree, and the runner judges mutants."""
 
 import ast
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +43,11 @@ def test_mutants_are_chosen_by_promise_name_or_file() -> None:
     assert runner.choose([""]) == list(MUTANTS)
     assert {mutant.promise for mutant in runner.choose(["W9", "W11"])} == {"W9", "W11"}
     assert runner.choose(["no such words"]) == []
+
+
+def test_the_runner_imports_nothing_of_the_project_before_its_forks() -> None:
+    program = "import tools.mutants.__main__, sys; sys.exit(not {'app', 'workers', 'tests'}.isdisjoint(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
 
 
 def test_names_are_unique() -> None:

@@ -20,7 +20,6 @@ from benchmarks.environment import describe_environment, find_commit
 from tools.mutants.catchers import import_libraries, is_command, judge, list_failed, run_catcher, run_tests
 from tools.mutants.gentle import SMALLEST
 from tools.mutants.mutant import Mutant
-from tools.mutants.page import render_page
 from tools.mutants.records import (
     CAUGHT,
     RECORDS,
@@ -110,6 +109,8 @@ def write_page(found: Mapping[str, Record]) -> None:
     """Write the page of all records; mutants without one are named."""
     if not found:
         return
+    from tools.mutants.page import render_page  # noqa: PLC0415 - it imports the project, and forks come first
+
     page = render_page(
         _sort(found),
         [mutant.name for mutant in MUTANTS if mutant.name not in found],

@@ -15,11 +15,31 @@ LIMITS: Final = (
         "app/ledger/account/limits.py",
         (
             (
-                'make_design_pot(added, delta, max_epsilon, "/epsilon")',
-                'make_design_pot(added, total_delta, max_epsilon, "/epsilon")',
+                "make_design_pot(epsilon - balance.guaranteed_epsilon, delta,",
+                "make_design_pot(epsilon - balance.guaranteed_epsilon, total_delta,",
             ),
         ),
         _LIMITS + "test_a_higher_limit_opens_a_tranche",
+    ),
+    Mutant(
+        "a limit rises above all tranches without one for the added part",
+        "W9",
+        "app/ledger/account/limits.py",
+        (("if epsilon <= balance.guaranteed_epsilon * (1 + _ROUNDING):", "if delta is None:"),),
+        _LIMITS + "test_only_the_part_above_the_highest_limit_opens_a_tranche",
+    ),
+    Mutant(
+        "a tranche is opened for a limit that the account has had",
+        "W9",
+        "app/ledger/account/limits.py",
+        (
+            ("if epsilon <= balance.guaranteed_epsilon * (1 + _ROUNDING):", "if delta is None:"),
+            (
+                "make_design_pot(epsilon - balance.guaranteed_epsilon,",
+                "make_design_pot(epsilon - balance.total.epsilon,",
+            ),
+        ),
+        _LIMITS + "test_the_guarantee_is_the_highest_limit_in_every_sequence",
     ),
     Mutant(
         "a freeze ends without a reason",

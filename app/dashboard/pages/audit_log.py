@@ -11,16 +11,20 @@ from app.audit import repository
 from app.audit.background_writer import AuditRecorder
 from app.audit.journal import Outcome
 from app.audit.repository import AuditFilter
+from app.auth import repository as auth
 from app.dashboard.days import parse_period
 from app.dashboard.paging import read_page
-from app.dashboard.rendering import render
+from app.dashboard.rendering import PREFIX, render
 from app.dashboard.routing import make_page_router
 from app.dashboard.visitors import OverseerVisitor
+from app.datasets import repository as datasets
 from app.errors import InvalidRequest
 from app.http.requests.pagination import PageRequest, make_page
 from app.services import Shared
 
 ROWS: Final = 100
+_PLACES: Final = {"ds": "datasets", "job": "jobs", "rel": "releases"}
+"""Start of an object's id -> the folder of its page."""
 OUTCOMES: Final = tuple(str(outcome) for outcome in Outcome)
 router = make_page_router()
 Word = Annotated[str, Query(max_length=200)]
@@ -84,6 +88,9 @@ def show_audit_log(
     recorder.flush()  # the page includes the calls that this process has counted
     with services.database.read() as session:
         found = repository.list_page(session, criteria, before=paging.after_id("aud"), limit=paging.limit + 1)
+        targets = {entry.target for entry in found if entry.target}
+        names = auth.read_names(session, targets | {entry.actor for entry in found if entry.actor})
+        names |= datasets.read_names(session, targets)
     page = make_page(found, paging, lambda entry: entry.id, lambda entry: entry)
     return render(
         request,
@@ -91,6 +98,8 @@ def show_audit_log(
         visitor,
         twins=("/v1/audit-log",),
         rows=page.items,
+        names=names,
+        links={each: f"{PREFIX}/{place}/{each}" for each in targets if (place := _PLACES.get(each.partition("_")[0]))},
         next_cursor=page.next_cursor,
         is_first=paging.after is None,
         filters=filters,

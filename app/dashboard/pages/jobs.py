@@ -14,6 +14,8 @@ from app.dashboard.paging import read_page
 from app.dashboard.rendering import PREFIX, render
 from app.dashboard.routing import make_page_router
 from app.dashboard.visitors import Visitor
+from app.datasets import access
+from app.datasets import repository as datasets
 from app.errors import InvalidRequest
 from app.http.requests.pagination import PageRequest, make_page
 from app.jobs import repository, service
@@ -54,6 +56,8 @@ def show_jobs(
             before=paging.after_id("job"),
             limit=paging.limit + 1,
         )
+        names = service.read_names(session, visitor, found)
+        shown = datasets.read_names(session, [dataset_id], access.choose_key_filter(visitor)) if dataset_id else {}
     page = make_page(found, paging, lambda job: job.id, lambda job: job)
     is_running = any(job.status not in repository.ENDED for job in page.items)
     filters = {name: value for name, value in (("dataset_id", dataset_id), ("status", status)) if value}
@@ -70,7 +74,9 @@ def show_jobs(
         is_first=paging.after is None,
         statuses=STATUSES,
         chosen=status,
+        names=names,
         dataset_id=dataset_id,
+        dataset_name=shown.get(dataset_id, dataset_id),
         query=query,
     )
 

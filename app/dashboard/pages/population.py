@@ -16,10 +16,11 @@ from app.audit.repository import AuditFilter
 from app.auth import repository as auth
 from app.auth.caller import Caller
 from app.budgets import service as budgets
-from app.budgets.risks import bound_limit, measure_spent
+from app.budgets.risks import bound_limit, measure_spent, trace_limit, trace_spent
 from app.budgets.what_if_endpoints import CHAIN_ROWS
 from app.dashboard.charts.bar import HATCH, draw_bar
 from app.dashboard.charts.steps import WIDTH, draw_steps, is_thinned
+from app.dashboard.charts.trade_off import RATES, draw_trade_off
 from app.dashboard.days import parse_period
 from app.dashboard.forms import NO_MISTAKES
 from app.dashboard.ledger_history import EntryRow, count_refusals, make_rows, make_spans, make_steps, write_csv
@@ -35,7 +36,7 @@ from app.errors import InvalidRequest
 from app.http.requests.pagination import PageRequest, make_page
 from app.jobs import service as jobs
 from app.jobs.repository import read_submissions
-from app.ledger import Budget, EntryFilter, LedgerEntry, LedgerStep
+from app.ledger import Budget, EntryFilter, Exposure, Guarantee, LedgerEntry, LedgerStep
 from app.recently_used import LeastRecentlyUsed
 from app.services import Services, Shared
 
@@ -173,6 +174,7 @@ def show_population(
         bar=draw_bar(spent, budget.reserved.epsilon, budget.limit.epsilon, label),
         spent_risk=measure_spent(exposure, spent, budget.spent.delta),
         limit_risk=bound_limit(guarantee),
+        trade_off=_draw_trade_off(exposure, guarantee, budget),
         history=history,
         filters=filters,
         kinds=ENTRY_KINDS,
@@ -183,6 +185,12 @@ def show_population(
         key_names=key_names,
         keys=list_keys(services, visitor, dataset),
     )
+
+
+def _draw_trade_off(exposure: Exposure, guarantee: Guarantee, budget: Budget) -> Markup:
+    is_spent = any(exposure.amounts)
+    spent = trace_spent(exposure, budget.spent.epsilon, budget.spent.delta, RATES) if is_spent else None
+    return draw_trade_off(trace_limit(guarantee, RATES), spent)
 
 
 @router.get("/populations/{dataset_id}/entries.csv")

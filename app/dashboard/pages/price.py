@@ -1,7 +1,7 @@
 """Price a job by a form, look at the quote, and submit the job."""
 
 import json
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import Query, Request
 from starlette.responses import RedirectResponse, Response
@@ -10,6 +10,7 @@ from app.auth.caller import Caller
 from app.context import note_refusal
 from app.dashboard.forms import Mistakes, SentForm
 from app.dashboard.job_forms import JobForm, make_body, make_mistakes, write_python
+from app.dashboard.job_quotes import ShownQuote, quote_form
 from app.dashboard.once_forms import draw_form_key, read_once
 from app.dashboard.rendering import PREFIX, Twin, find_origin, render
 from app.dashboard.routing import make_page_router
@@ -24,12 +25,13 @@ from app.errors import (
     IdempotencyInProgress,
     InvalidRequest,
     MethodNotAllowedOnPrivateData,
+    RateLimited,
     StateConflict,
 )
 from app.http.errors.problems import find_status
 from app.inference import registry
-from app.jobs import quotes
-from app.jobs.schemas import JobBody, QuoteView
+from app.jobs.accuracy_targets import MOST_QUOTES
+from app.jobs.schemas import JobBody
 from app.jobs.submission import submit_job
 from app.privacy.risk import compute_odds
 from app.services import Shared
@@ -78,11 +80,10 @@ def show_quote(request: Request, services: Shared, visitor: RunnerVisitor, form:
         if mistakes:
             return _refuse(request, visitor, dataset, typed, mistakes)
         try:
-            body = make_body(document)
-            quote = quotes.quote_job(session, services.ledger, visitor, body)
-        except _REFUSALS as refusal:
+            shown = quote_form(session, services, visitor, typed, document)
+        except (*_REFUSALS, RateLimited) as refusal:
             return _refuse(request, visitor, dataset, typed, refusal)
-    return _render(request, visitor, dataset, typed, Mistakes(), shown=(body, document, quote))
+    return _render(request, visitor, dataset, typed, Mistakes(), shown=shown)
 
 
 @router.post("/jobs")
@@ -128,10 +129,10 @@ def _render(
     mistakes: Mistakes,
     *,
     status: int = 200,
-    shown: tuple[JobBody, dict[str, Any], QuoteView] | None = None,
+    shown: ShownQuote | None = None,
 ) -> Response:
     origin, names = find_origin(request), [str(column["name"]) for column in dataset.columns[:MOST_COLUMNS]]
-    body, document, quote = shown or (None, {}, None)
+    quote = shown.quote if shown else None
     default = registry.find_method(registry.DEFAULT)
     offered = [family for family in registry.list_families() if registry.takes(default, family)]
     return render(
@@ -139,7 +140,7 @@ def _render(
         "price",
         visitor,
         status=status,
-        twins=(Twin("/v1/quotes", "POST", json.dumps(document) if quote else "@job.json"),),
+        twins=(Twin("/v1/quotes", "POST", json.dumps(shown.document) if shown else "@job.json"),),
         dataset=dataset,
         typed=typed,
         mistakes=mistakes,
@@ -148,8 +149,17 @@ def _render(
         targets=[("", "no target"), *((name, name) for name in names)],
         names=names,
         quote=quote,
+        widest=shown.widest if shown else None,
+        epsilon=f"{shown.document['privacy']['epsilon']:g}" if shown else "",
         once=draw_form_key(),
         odds=None if quote is None or quote.cost is None else compute_odds(quote.cost.epsilon),
         odds_after=None if quote is None or quote.epsilon_after is None else compute_odds(quote.epsilon_after),
-        python="" if body is None else write_python(body, origin),
+        most_quotes=MOST_QUOTES,
+        curl=_write_submission(shown.body, origin) if shown else "",
+        python=write_python(shown.body, origin) if shown else "",
     )
+
+
+def _write_submission(body: JobBody, origin: str) -> str:
+    """Write the command that submits the job."""
+    return Twin("/v1/jobs", "POST", body.model_dump_json(exclude_none=True)).write_curl(origin)

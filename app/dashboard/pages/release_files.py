@@ -12,7 +12,8 @@ from app.dashboard.routing import make_page_router
 from app.dashboard.visitors import MaybeVisitor
 from app.errors import NotFound
 from app.releases import service
-from app.releases.http.formats import STORED_NAMES
+from app.releases.http.formats import STORED_NAMES, Part
+from app.releases.http.representation import Offers
 from app.releases.models import Release
 from app.services import Shared
 
@@ -39,16 +40,15 @@ def download_file(services: Shared, visitor: MaybeVisitor, release_id: str, name
     """Download one file of a release that the visitor may read."""
     with services.database.read() as session:
         release = service.find_readable(session, visitor, release_id)
-    headers = {"Content-Disposition": f'attachment; filename="{release_id}-{name}"'}
+    saved_as = {"Content-Disposition": f'attachment; filename="{release_id}-{name}"'}
     if name == CERTIFICATE:
-        return JSONResponse(release.certificate, headers=headers)
-    stored = {f"{part}.{each}": at for part, names in STORED_NAMES.items() for each, at in names.items()}
-    if name not in stored or stored[name] not in release.representations:
+        return JSONResponse(release.certificate, headers=saved_as)
+    part, _, format_name = name.partition(".")
+    if part not in set(Part) or (found := Offers.of(release, Part(part)).by_format.get(format_name)) is None:
         raise NotFound
-    found = release.representations[stored[name]]
     store = services.areas.released
-    with store.open(found["object"]) as file:
-        return Response(file.read(), media_type=found["media_type"], headers=headers)
+    with store.open(found.object) as file:
+        return Response(file.read(), headers={**found.headers, **saved_as})
 
 
 def _address(release: Release, name: str) -> str:

@@ -1,9 +1,7 @@
 """Releases: the list, and one release with its certificate, coefficients and points."""
 
 import math
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
@@ -11,20 +9,25 @@ from fastapi import Depends, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
+from app.auth.caller import Caller
 from app.dashboard.certificates import describe_certificate
 from app.dashboard.charts.intervals import draw_intervals
 from app.dashboard.charts.pairs import PairPlot, draw_pairs
 from app.dashboard.charts.weights import Profile, draw_weights, summarise
 from app.dashboard.pages.release_files import find_certificate, list_files
 from app.dashboard.paging import read_page
-from app.dashboard.rendering import render
+from app.dashboard.registry_entries import write_entry
+from app.dashboard.rendering import find_origin, render
 from app.dashboard.routing import make_page_router
 from app.dashboard.visitors import MaybeVisitor
+from app.datasets import access
 from app.datasets import repository as datasets
 from app.datasets.models import Dataset
+from app.db import ReadSession
 from app.errors import CorevaultError
 from app.http.requests.pagination import PageRequest, make_page
 from app.inference.post.laplace import LaplaceDiverged
+from app.recently_used import LeastRecentlyUsed
 from app.releases import service
 from app.releases.beliefs import BlockSummary, summarise_belief
 from app.releases.coefficients import RATIO_FAMILIES, Coefficient, Points, compute_coefficients, read_points
@@ -61,32 +64,8 @@ class Numbers:
     groups: Groups | None = None
 
 
-class NumbersCache:
-    """The numbers of the releases that were shown last; thread-safe.
-
-    A release never changes, and reading a public one needs no key. So repeated readers cost nothing.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._lock = threading.Lock()
-        self._found: OrderedDict[tuple[str, str], Numbers] = OrderedDict()
-
-    def find(self, name: tuple[str, str], read: Callable[[], Numbers]) -> Numbers:
-        """Return the cached numbers, or ``read`` and cache them."""
-        with self._lock:
-            if (numbers := self._found.get(name)) is not None:
-                self._found.move_to_end(name)
-                return numbers
-        numbers = read()
-        with self._lock:
-            self._found[name] = numbers
-            while len(self._found) > self._most:
-                self._found.popitem(last=False)
-        return numbers
-
-
-_NUMBERS: Final = NumbersCache(CACHED)
+_NUMBERS: Final = LeastRecentlyUsed[tuple[str, str], Numbers](CACHED)
+"""The numbers of the releases that were shown last. A release never changes, and reading a public one needs no key."""
 
 
 @router.get("/releases")
@@ -101,6 +80,7 @@ def show_releases(
     with services.database.read() as session:
         before, limit = paging.after_id("rel"), paging.limit + 1
         found = service.list_page(session, visitor, dataset_id=dataset_id or None, before=before, limit=limit)
+        names = _read_names(session, visitor, found)
     page = make_page(found, paging, lambda release: release.id, lambda release: (release, find_grade(release.body)))
     query = f"dataset_id={dataset_id}" if dataset_id.isascii() and dataset_id.isidentifier() else ""
     return render(
@@ -109,6 +89,7 @@ def show_releases(
         visitor,
         twins=(f"/v1/releases?{query}" if query else "/v1/releases",),
         rows=page.items,
+        names=names,
         next_cursor=page.next_cursor,
         is_first=paging.after is None,
         query=query,
@@ -123,7 +104,10 @@ def show_release(request: Request, services: Shared, visitor: MaybeVisitor, rele
         dataset = datasets.get(session, release.dataset_id)
     assert dataset is not None
     grade = find_grade(release.body)
-    numbers = _NUMBERS.find((release.id, grade), lambda: _read_numbers(services, release, dataset, grade))
+    numbers = _NUMBERS.get((release.id, grade))
+    if numbers is None:
+        numbers = _read_numbers(services, release, dataset, grade)
+        _NUMBERS.put((release.id, grade), numbers)
     statement = release.certificate.get("statement", {})
     root = f"/v1/releases/{release_id}"
     return render(
@@ -144,8 +128,16 @@ def show_release(request: Request, services: Shared, visitor: MaybeVisitor, rele
         ratio=RATIO_FAMILIES.get(str(release.body["model"]["family"])),
         downloads=list(list_files(release)),
         statement=find_certificate(release),
+        entry=write_entry(release, find_origin(request)),
         diagnostics=_list_diagnostics(release.body.get("diagnostics", {})),
     )
+
+
+def _read_names(session: ReadSession, visitor: Caller | None, found: Sequence[Release]) -> dict[str, str]:
+    """Map the datasets of releases to their names, if the visitor may see them."""
+    if visitor is None:
+        return {}
+    return datasets.read_names(session, {each.dataset_id for each in found}, access.choose_key_filter(visitor))
 
 
 def find_grade(body: dict[str, Any]) -> str:

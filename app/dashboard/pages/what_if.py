@@ -20,6 +20,7 @@ from app.budgets.risks import bound_cost, bound_limit
 from app.budgets.schemas import LimitBody
 from app.context import note_refusal
 from app.dashboard.forms import Form, Mistakes, SentForm
+from app.dashboard.job_forms import ENTER_NUMBER
 from app.dashboard.once_forms import draw_form_key, read_once
 from app.dashboard.rendering import PREFIX, Twin, render
 from app.dashboard.routing import make_page_router
@@ -41,7 +42,6 @@ Change = LimitBody | DatasetPatch
 FIELDS: Final = ("job_epsilon", "limit_epsilon", "limit_delta", "allocation_key", "allocation_epsilon")
 _REFUSALS: Final = (IdempotencyConflict, IdempotencyInProgress, InvalidRequest, StateConflict)
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{0,12})?([eE]-?[0-9]{1,3})?|\.[0-9]{1,12}", re.ASCII)
-_WRITE_NUMBER: Final = "Write a number with a point, as in 0.5."
 _CHANGED: Final = "The account has changed since this page was made. Look at the consequence again."
 _PLACES: Final = {
     "job": {"/privacy": "job_epsilon"},
@@ -68,7 +68,7 @@ class Question:
         if not text and is_optional:
             return None
         if _NUMBER.fullmatch(text) is None:
-            mistakes.add(name, _WRITE_NUMBER)
+            mistakes.add(name, ENTER_NUMBER)
             return None
         return float(text)
 

@@ -50,10 +50,6 @@ class Grouping:
         """The values of each group, ``(G, k)``."""
         return tuple(product(*(_list_values(column) for column in self.columns)))
 
-    def name_group(self, label: Sequence[str]) -> str:
-        """Name a group by its columns and their values."""
-        return ", ".join(f"{column.name}={value}" for column, value in zip(self.columns, label, strict=True))
-
     def encode(self, table: Mapping[str, NDArray[Any]], present: NDArray[np.bool_]) -> Array32:
         """Compute the group ``(n,)`` of each row; a value that is not declared makes its row null. Row zone."""
         codes = np.zeros(len(present), dtype=np.float32)

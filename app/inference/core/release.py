@@ -147,6 +147,11 @@ class BeliefRelease:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
 
+def name_group(columns: Iterable[str], label: Iterable[str]) -> str:
+    """Name a group by its columns and their values."""
+    return ", ".join(map("=".join, zip(columns, label, strict=True)))
+
+
 @dataclass(frozen=True, slots=True)
 class GroupWeights:
     """Weights of G declared groups of rows, without rows and points.
@@ -177,7 +182,7 @@ class GroupWeights:
 
     def make_block(self) -> Block:
         """Make the block that is rendered, named ``groups``."""
-        names = [", ".join(map("=".join, zip(self.columns, label, strict=True))) for label in self.labels]
+        names = [name_group(self.columns, label) for label in self.labels]
         arrays: dict[str, NDArray[Any]] = {
             "values": np.array(self.columns, dtype=np.str_),
             "labels": np.array(self.labels, dtype=np.str_),

@@ -1,7 +1,15 @@
-"""Changing a limit: lower at once, or higher by a further tranche with a separate epsilon and delta."""
+"""Changing a limit: lower at once, or higher. Above the highest limit so far, a further tranche opens.
+
+The tranches are privacy filters with fixed epsilon and delta. All releases together stay within the sums of both, by
+concurrent composition. The limit is a second bound, on the composed total. It can only refuse charges that the tranches
+admit, and the proof for the tranches does not use it. So it may fall and rise within the sum of the tranches, also
+after releases, at no cost. Only the part above the sum needs a further tranche. The sum is therefore the highest limit
+of the account so far. Lowering and raising a limit use up neither epsilon nor delta, and no unspent tranche has to be
+closed.
+"""
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from app.db import WriteSession
 from app.errors import InvalidRequest, StateConflict
@@ -15,6 +23,9 @@ from app.ledger.entries.meter import Pot, compute_total_bounds, filter_pot
 from app.ledger.entries.numbers import pack
 from app.privacy.filter import Filter
 
+_ROUNDING: Final = 1e-12
+"""Relative error of a sum of tranches in double precision, with room."""
+
 
 def change_limit(
     context: LedgerContext,
@@ -26,7 +37,8 @@ def change_limit(
     """Set the dataset's limit to ``epsilon`` in total.
 
     For the dataset that opened the account this is the account's limit. For another dataset it is a cap, which keeps
-    its delta. A cap is the owner's rule within the account; the guarantee is the account's limit.
+    its delta. A cap is the owner's rule within the account; the guarantee is the account's limit. ``delta`` belongs to
+    the part above the highest limit so far. Up to that limit, nothing is added, and it is not used.
 
     Raises:
         InvalidRequest: at ``/epsilon`` or ``/delta``.
@@ -54,16 +66,17 @@ def _lower(locked: LockedAccount, dataset_id: str, epsilon: float, delta: float 
 
 
 def _raise(locked: LockedAccount, dataset_id: str, epsilon: float, delta: float | None) -> None:
-    balance, max_epsilon = locked.balance, locked.context.max_epsilon
+    balance = locked.balance
+    if delta is not None:
+        check_delta(delta, 1, "/delta")
+    if epsilon <= balance.guaranteed_epsilon * (1 + _ROUNDING):
+        locked.append(LIMIT_CHANGED, dataset_id, _body(locked, epsilon, balance.total.delta, None))
+        return
     if delta is None:
-        raise InvalidRequest.at("/delta", "A higher limit needs a delta for the epsilon that is added.")
-    check_delta(delta, 1, "/delta")
+        raise InvalidRequest.at("/delta", "A limit above the highest so far needs a delta for the epsilon it adds.")
     total_delta = balance.total.delta + delta
     check_delta(total_delta, max(share.slots for share in balance.datasets.values()), "/delta")
-    added = epsilon - balance.total.epsilon
-    if balance.guaranteed_epsilon + added > max_epsilon:
-        raise InvalidRequest.at("/epsilon", f"The sum of all tranches would exceed {max_epsilon:g}; use a lower limit.")
-    tranche = make_design_pot(added, delta, max_epsilon, "/epsilon")
+    tranche = make_design_pot(epsilon - balance.guaranteed_epsilon, delta, locked.context.max_epsilon, "/epsilon")
     locked.append(LIMIT_CHANGED, dataset_id, _body(locked, epsilon, total_delta, tranche))
 
 

@@ -49,16 +49,23 @@ def combine(releases: Iterable[Pseudocoreset], *, same_people: bool = False, ind
 
 
 def bound_noises(fits: Sequence[Gaussian], noises: Sequence[Array]) -> list[Array]:
-    """Widen noises so that their sum by independence bounds the sum of dependent errors.
-
-    Errors with sizes ``s`` have ``Var(sum) <= sum_k (sum_j s_j / s_k) Var_k``, by Cauchy's inequality. The sizes are
-    standard deviations in units of the joint posterior, as in ``merge``.
-    """
+    """Widen noises so that their sum by independence bounds the sum of dependent errors."""
     precisions = [_invert(fit.covariance) for fit in fits]
     joint = _invert(sum(precisions, np.zeros_like(precisions[0])))
     moments = [own @ noise @ own for own, noise in zip(precisions, noises, strict=True)]
+    return [factor * noise for factor, noise in zip(bound_dependence(joint, moments), noises, strict=True)]
+
+
+def bound_dependence(joint: Array, moments: Sequence[Array]) -> Array:
+    """Factors ``(k,)`` that make a sum of second moments hold for dependent errors.
+
+    Errors with the moments ``A`` have a sum with at most ``sum_k (sum_j s_j / s_k) A_k`` for all ``s > 0``, by Cauchy's
+    inequality. The trace of its product with ``joint`` is least if ``s_k**2`` is the trace of ``joint A_k``.
+    """
     sizes = np.sqrt([max(float(np.sum(joint * moment)), 0.0) for moment in moments])
-    return [noise * (sizes.sum() / size) if size > 0 else noise for size, noise in zip(sizes, noises, strict=True)]
+    factors = np.ones(len(sizes))
+    factors[sizes > 0] = sizes.sum() / sizes[sizes > 0]
+    return factors
 
 
 def _multiply(shared: CoefficientPrior, fits: Sequence[Gaussian], noises: Sequence[Array]) -> Gaussian:

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from corevault._agreement import MERGED, find_datasets, find_releases, list_releases
 from corevault._arguments import require_whole_number
 from corevault.belief import Belief, Block
+from corevault.combination import bound_dependence
 from corevault.errors import InvalidArgument, UnexpectedReply
 from corevault.exports.density import NUMPY, make_row_densities
 from corevault.gaussian import Gaussian
@@ -159,9 +160,7 @@ def _add_noises(cores: Sequence[Pseudocoreset], exact: Gaussian, *, independent:
     """The noise of the joint mean, if every release states noise.
 
     A posterior with the precision ``P`` and an error ``e`` in its mean has the error ``P e`` in its natural parameter.
-    These add up, so the joint mean has the error ``V sum P e`` with the joint covariance ``V``. If the errors ``P e``
-    have the second moments ``A``, their sum has at most ``sum s * sum A / s`` for all ``s > 0`` (Cauchy-Schwarz). The
-    trace of ``V A`` is least if ``s`` is its square root.
+    These add up, so the joint mean has the error ``V sum P e`` with the joint covariance ``V``.
     """
     moments = list[Array]()
     for core in cores:
@@ -172,9 +171,8 @@ def _add_noises(cores: Sequence[Pseudocoreset], exact: Gaussian, *, independent:
             raise UnexpectedReply("The noise of a release has other parameters than its model.")
         root = cho_factor(core.laplace(noise=False).covariance, lower=True)
         moments.append(cho_solve(root, cho_solve(root, noise.covariance).T))
-    sizes = np.sqrt([max(float(np.sum(exact.covariance * moment)), 0.0) for moment in moments])
-    factors = np.ones(len(sizes)) if independent else sizes.sum() / np.maximum(sizes, np.finfo(np.float64).tiny)
-    total = np.tensordot(np.where(sizes > 0, factors, 0.0), np.array(moments), axes=1)
+    factors = np.ones(len(moments)) if independent else bound_dependence(exact.covariance, moments)
+    total = np.tensordot(factors, np.array(moments), axes=1)
     covariance = exact.covariance @ total @ exact.covariance
     arrays: dict[str, NDArray[Any]] = {"names": np.array(exact.names), "mean": np.zeros(len(exact.mean))}
     return Belief((Block("noise", "normal", arrays | {"covariance": 0.5 * (covariance + covariance.T)}),))

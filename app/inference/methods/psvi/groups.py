@@ -18,6 +18,7 @@ from app.inference.core.grouping import make_grouping
 from app.inference.core.model import Array64
 from app.inference.core.plan import GROUPS, MechanismPlan
 from app.inference.core.problems import Problem
+from app.inference.core.release import name_group
 from app.inference.core.row_source import RowSource
 from app.inference.methods.psvi.descent import LinearScale
 from app.inference.methods.psvi.greedy import CANDIDATES, ITERATIONS, RATE
@@ -107,10 +108,10 @@ def _iterate_candidates(
             yield [_read(table, places[start : start + batch], "", most, rng) for start in range(0, len(places), batch)]
         return
     grouping = make_grouping(plan.parameters[GROUPS], facts)
-    codes, labels = table.find_groups(grouping), grouping.labels
+    codes, names = table.find_groups(grouping), [column.name for column in grouping.columns]
     groups = [
-        _read(table, np.flatnonzero(codes == code), grouping.name_group(label), most, rng)
-        for code, label in enumerate(labels)
+        _read(table, np.flatnonzero(codes == code), name_group(names, label), most, rng)
+        for code, label in enumerate(grouping.labels)
         if np.any(codes == code)
     ]
     yield from [groups] * plan.size

@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from corevault.cli.completion import write_script
 from corevault.cli.failures import NO, NOT_SAVED, OK, describe_error
 from corevault.cli.inputs import (
     check_output,
@@ -200,6 +201,8 @@ def what_if(options: Namespace, output: Output) -> int:
             key, epsilon = options.allocation or (options.end_allocation, None)
             compared = client.datasets.preview_allocation(options.dataset, key, epsilon=epsilon)
     output.show_table(compared, compared.rows(), name="after")
+    if compared.after.limit.delta > compared.before.limit.delta:
+        say("Costs after it are stated at the larger δ, where the same job has a smaller ε. No job loses its room.")
     say("Nothing was changed.")
     return OK
 
@@ -229,6 +232,12 @@ def show_audit_log(options: Namespace, output: Output) -> int:
     return OK
 
 
+def complete(options: Namespace, output: Output) -> int:
+    """Prints the completion script of a shell. It needs no server."""
+    output.write(write_script(options.shell, options.commands))
+    return OK
+
+
 COMMANDS: Final[Mapping[str, Callable[[Namespace, Output], int]]] = {
     "login": login,
     "datasets": list_datasets,
@@ -245,6 +254,7 @@ COMMANDS: Final[Mapping[str, Callable[[Namespace, Output], int]]] = {
     "what-if": what_if,
     "verify-ledger": verify_ledger,
     "audit-log": show_audit_log,
+    "completion": complete,
 }
 
 

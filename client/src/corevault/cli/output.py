@@ -27,16 +27,16 @@ class Output:
     def show(self, reply: Reply, *, name: str = "id") -> None:
         """Prints one object; ``name`` is the member that ``quiet`` prints."""
         if self.as_json:
-            self._write(json.dumps(reply.raw, ensure_ascii=False))
+            self.write(json.dumps(reply.raw, ensure_ascii=False))
         elif self.quiet:
-            self._write(str(getattr(reply, name)))
+            self.write(str(getattr(reply, name)))
         else:
             self._show_facts(reply.facts())
 
     def show_table(self, reply: Reply, rows: Sequence[Mapping[str, Any]], *, name: str) -> None:
         """Prints one object as a table; ``name`` is the column that ``quiet`` prints."""
         if self.as_json:
-            self._write(json.dumps(reply.raw, ensure_ascii=False))
+            self.write(json.dumps(reply.raw, ensure_ascii=False))
         else:
             self.show_rows(rows, name=name)
 
@@ -44,29 +44,29 @@ class Output:
         """Prints at most ``limit`` objects of a list, page by page."""
         replies = [reply for _, reply in zip(range(limit), page, strict=False)]
         if self.as_json:
-            self._write(json.dumps([reply.raw for reply in replies], ensure_ascii=False))
+            self.write(json.dumps([reply.raw for reply in replies], ensure_ascii=False))
         elif self.quiet:
             self._write_lines(reply.id for reply in replies)
         elif replies:
-            self._write(str(Table([reply.facts() for reply in replies])))
+            self.write(str(Table([reply.facts() for reply in replies])))
         else:
             say("There are no entries.")
 
     def show_rows(self, rows: Sequence[Mapping[str, Any]], *, name: str) -> None:
         """Prints a table; ``name`` is the column that ``quiet`` prints."""
         if self.as_json:
-            self._write(json.dumps(rows, ensure_ascii=False))
+            self.write(json.dumps(rows, ensure_ascii=False))
         elif self.quiet:
             self._write_lines(format_value(row[name]) for row in rows)
         else:
-            self._write(str(Table(rows)))
+            self.write(str(Table(rows)))
 
     def show_facts(self, facts: Mapping[str, Any], *, name: str) -> None:
         """Prints names and values; ``quiet`` prints the value of ``name``."""
         if self.as_json:
-            self._write(json.dumps(dict(facts), ensure_ascii=False))
+            self.write(json.dumps(dict(facts), ensure_ascii=False))
         elif self.quiet:
-            self._write(format_value(facts[name]))
+            self.write(format_value(facts[name]))
         else:
             self._show_facts(facts)
 
@@ -78,9 +78,10 @@ class Output:
     def _write_lines(self, lines: Iterable[str]) -> None:
         text = "\n".join(lines)
         if text:
-            self._write(text)
+            self.write(text)
 
-    def _write(self, text: str) -> None:
+    def write(self, text: str) -> None:
+        """Prints a text as it is."""
         (self.stream or sys.stdout).write(f"{text}\n")
 
 

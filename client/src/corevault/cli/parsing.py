@@ -23,7 +23,7 @@ EPILOG: Final = """exit codes:
   4  not found, or the key has no access
   5  an error of the server or the network; a submitted job continues
   6  the release was bought, but not saved; `corevault download` saves it"""
-_FAMILIES: Final = (
+FAMILIES: Final = (
     "logistic-regression",
     "probit-regression",
     "linear-regression",
@@ -49,6 +49,11 @@ _MESSAGES: Final = (
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence with a code."""
+
+    @property
+    def options(self) -> Sequence[argparse.Action]:
+        """The options, without positional arguments."""
+        return [action for action in self._actions if action.option_strings]
 
     def error(self, message: str) -> NoReturn:
         """Prints the sentence and ends with exit code 2."""
@@ -100,6 +105,9 @@ def make_parser() -> argparse.ArgumentParser:
     _add_releases(add)
     _add_accounts(add)
     _add_audit_log(add("audit-log", "Show the audit log, newest entries first (admin, auditor)."))
+    shell = add("completion", "Print the script that completes commands and options in a shell.")
+    shell.add_argument("shell", choices=("bash", "zsh", "fish"))
+    shell.set_defaults(commands=commands.choices)
     parser.names = list(commands.choices)
     return parser
 
@@ -128,7 +136,7 @@ def _add_tables(add: Add) -> None:
 def _add_jobs(add: Add) -> None:
     quote = add("quote", "Show the price of a job; reads no row and changes nothing.")
     _add_job(quote)
-    quote.add_argument("--epsilon", type=_number, nargs="+", default=[], help="one or several targets")
+    quote.add_argument("--epsilon", type=_number, nargs="+", action="extend", default=[], help="one or several targets")
     quote.add_argument("--accuracy", action="store_true", help="estimate how much noise widens intervals")
     run = add("run", "Buy a release: submit a job, and wait for it.")
     _add_job(run)
@@ -166,7 +174,7 @@ def _add_accounts(add: Add) -> None:
         "--allocation", type=_allocation, metavar="KEY=EPSILON", help="the most that one key's jobs may cost together"
     )
     change.add_argument("--end-allocation", metavar="KEY", help="no allocation for this key any more")
-    asked.add_argument("--delta", type=_number, help="with a higher --limit: the delta that it adds")
+    asked.add_argument("--delta", type=_number, help="with a --limit above the highest so far: the delta that it adds")
     ledger = add("verify-ledger", "Verify the hashes and signatures of a dataset's ledger on this machine.")
     ledger.add_argument("dataset")
     _add_pins(ledger)
@@ -202,7 +210,7 @@ def _add_pins(parser: argparse.ArgumentParser) -> None:
 def _add_job(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dataset")
     parser.add_argument("--model", metavar="PATH", help="the model as JSON, instead of the options below")
-    parser.add_argument("--family", type=_family, default="logistic-regression", help=f"one of {', '.join(_FAMILIES)}")
+    parser.add_argument("--family", type=_family, default="logistic-regression", help=f"one of {', '.join(FAMILIES)}")
     parser.add_argument("--features", type=_split, metavar="A,B,…", help="names of columns")
     parser.add_argument("--target", help="name of the target's column")
     parser.add_argument("--formula", metavar="TEXT", help="features and target in one, as in 'sick ~ age * sex'")
@@ -254,10 +262,10 @@ def _count(text: str) -> int:
 
 
 def _family(text: str) -> str:
-    if text in _FAMILIES:
+    if text in FAMILIES:
         return text
-    near = [each for each in _FAMILIES if text and each.startswith(text)] or difflib.get_close_matches(text, _FAMILIES)
-    hint = f"did you mean {near[0]}?" if near else f"the families are {', '.join(_FAMILIES)}"
+    near = [each for each in FAMILIES if text and each.startswith(text)] or difflib.get_close_matches(text, FAMILIES)
+    hint = f"did you mean {near[0]}?" if near else f"the families are {', '.join(FAMILIES)}"
     raise argparse.ArgumentTypeError(f"there is no family {text!r}; {hint}")
 
 

@@ -75,6 +75,9 @@ class Outlook(Reply):
 class Comparison(Reply):
     """An account before and after a change, which was not made. It prints as a table.
 
+    Costs are stated at the δ of their limit. At a larger δ, the same jobs have a smaller ε. So ``remaining`` may fall a
+    little when a limit is raised, although no job loses its room.
+
     >>> print(client.datasets.preview_budget("clinic", epsilon=9.0))
     what             before...
     limit            ε=10, δ=1e-06            ε=9, δ=1e-06

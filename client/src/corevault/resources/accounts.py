@@ -36,7 +36,8 @@ class AsyncAccounts:
     async def set_budget(self, dataset_id: str | Dataset, *, epsilon: float, delta: float | None = None) -> Budget:
         """Sets the total limit (owner).
 
-        A lower limit applies at once, but not below the spent cost. A higher one opens a tranche with ``delta``.
+        A lower limit applies at once, but not below the spent cost. Only a limit above the highest so far needs
+        ``delta``, and opens a tranche with it. All costs are then stated at the new δ, so their ε is a little smaller.
 
         >>> third = client.datasets.create("third", schema, slots=500, epsilon=2.0)
         >>> client.datasets.set_budget(third, epsilon=1.0).limit.epsilon
