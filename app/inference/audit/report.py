@@ -84,7 +84,7 @@ Audit = Callable[[Size], Record]
 """An audit of one claim."""
 
 QUICK: Final = Size(40, 100_000, 100_000, 3, 2, 2)
-PAGE: Final = Size(300, 2_000_000, 25_000_000, 60, 16, 40)
+PAGE: Final = Size(300, 2_000_000, 60_000_000, 60, 16, 40)
 
 
 def choose_size(answers: int | None) -> Size:
