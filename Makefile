@@ -230,7 +230,7 @@ audit-quick: $(INSTALLED) ## The same attacks with few answers; fails if one exc
 accountants: $(INSTALLED) ## The ledger's prices and those of other accountants, in environments below .accountants, into docs/benchmarks
 	$(BIN)/python -m benchmarks.accountants
 
-membership: $(INSTALLED) ## Membership inference on releases, compared with the guarantee, into docs/benchmarks: twenty minutes
+membership: $(INSTALLED) ## Membership inference on releases, compared with the guarantee, into docs/benchmarks: five minutes
 	$(BIN)/python -m benchmarks.membership
 
 mutants: $(INSTALLED) ## Small breaks of the promises, in a copy of the tree, and the tests and audits that catch them, into docs/benchmarks (ONLY='words')
