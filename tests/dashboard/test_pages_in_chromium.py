@@ -144,7 +144,7 @@ def test_every_page_is_in_the_list() -> None:
 
 @pytest.mark.process
 @pytest.mark.browser
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("role", "part"), [*(("owner", part) for part in range(OWNER_PARTS)), ("analyst", 0), ("auditor", 0), ("admin", 0)]
 )
