@@ -6,6 +6,18 @@ from tools.mutants.mutant import Mutant
 
 ACCOUNTS: Final = (
     Mutant(
+        "a stated cost is 0.1 % too low",
+        "W9",
+        "app/privacy/accounting.py",
+        (
+            (
+                "return max(0.0, math.nextafter(min(converted, default=math.inf), math.inf))",
+                "return max(0.0, 0.999 * min(converted, default=math.inf))",
+            ),
+        ),
+        "tests/benchmarks/test_accountants.py::test_w9_the_ledger_is_never_below_the_stored_prices",
+    ),
+    Mutant(
         "prices leave out the errors of the library",
         "W9",
         "app/privacy/accounting.py",

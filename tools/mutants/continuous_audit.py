@@ -130,6 +130,13 @@ CONTINUOUS_AUDIT: Final = (
         _ALARM + "test_a_reset_without_a_reason_is_refused",
     ),
     Mutant(
+        "sweeps do not look at the evidence",
+        "W12",
+        "workers/sweeper.py",
+        (('            ("audit", self._check_audit),\n', ""),),
+        _WORKER + "test_a_sweep_notices_damaged_evidence",
+    ),
+    Mutant(
         "the audit has a separate oracle",
         "W2",
         "workers/continuous_audit.py",
