@@ -70,8 +70,7 @@ PAGE: Final = """# A belief network of digits under noise
 {runs}
 
 Without noise, {units} hidden units have {exact} of the pixels right, and {exact_pixels} with a bound for each pixel.
-All pixels off have {off}: a share below it is worse than no model. The target at ε = {target_epsilon:g} is at least
-{target:g}.
+All pixels off have {off}: a share below it is worse than no model. The target at ε = {target_epsilon:g} is {target:g}.
 
 ![Pixels right by epsilon](sbn.png)
 
@@ -312,7 +311,7 @@ def render_page(lines: Sequence[Line], off: float, circumstances: dict[str, str]
         batch=USUAL[0],
         iterations=USUAL[1],
         costs=tabulate_costs(),
-        verdict=wrap_paragraph(_compare(lines)),
+        verdict=_compare(lines),
         off=f"{off:.3f}",
         target_epsilon=TARGET_EPSILON,
         target=TARGET,
@@ -328,11 +327,12 @@ def _render_grades(lines: Sequence[Line]) -> str:
 def _compare(lines: Sequence[Line]) -> str:
     """Compare both forms at each epsilon that both have."""
     right = {(each[0].form, each[0].stated, each[0].units): _median(each, "right") for each in group(lines)}
-    parts = [
-        f"{right[PIXELS, epsilon, UNITS[0]]:.3f} against {right[QUARTER, epsilon, UNITS[0]]:.3f} at ε = {epsilon:g}"
+    lines_of_text = [
+        f"- ε = {epsilon:g}: {right[PIXELS, epsilon, UNITS[0]]:.3f} with a bound for each pixel, and "
+        f"{right[QUARTER, epsilon, UNITS[0]]:.3f} with one bound"
         for epsilon in EPSILONS
     ]
-    return f"With {UNITS[0]} hidden units, a bound for each pixel has {', '.join(parts)} of the pixels right."
+    return "\n".join((f"Share of the pixels that are right, with {UNITS[0]} hidden units:\n", *lines_of_text))
 
 
 def draw_picture(lines: Sequence[Line], off: float, path: Path) -> None:

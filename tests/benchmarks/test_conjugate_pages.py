@@ -56,7 +56,7 @@ def test_the_page_about_networks_has_every_setting(tmp_path: Path) -> None:
     assert page.count("| 0.700 | – | – |") == len(sbn.EPSILONS)
     text = page.replace("\n", " ")
     assert "have 0.910 of the pixels right, and 0.920 with a bound for each pixel" in text
-    assert "0.700 against 0.850 at ε = 0.5" in text
+    assert "ε = 0.5: 0.700 with a bound for each pixel, and 0.850 with one bound" in text
     assert "| 0.850 |" in page  # the median of two runs
     sbn.draw_picture(lines, 0.866, tmp_path / "sbn.png")
     assert (tmp_path / "sbn.png").stat().st_size > 1000
