@@ -285,8 +285,8 @@ def _compare(name: str, lines: Sequence[Line]) -> str:
     gap = {method: exact - means[method, PUBLISHED[0]] for method in (VIPS, DEFAULT)}
     return wrap_paragraph(
         f"- {name}: `vips` is above objective perturbation with δ = 0 {list_wins(PURE)}. It is above that with δ = "
-        f"{DELTA:g} {list_wins(PERTURBED)}. It is above the default method {list_wins(DEFAULT)}. At ε = {PUBLISHED[0]:g}, it is "
-        f"{gap[VIPS]:.3f} below the full posterior, and the default method {gap[DEFAULT]:.3f}."
+        f"{DELTA:g} {list_wins(PERTURBED)}. It is above the default method {list_wins(DEFAULT)}. At ε = "
+        f"{PUBLISHED[0]:g}, it is {gap[VIPS]:.3f} below the full posterior, and the default method {gap[DEFAULT]:.3f}."
     )
 
 
