@@ -38,10 +38,9 @@ from app.privacy.calibration import calibrate
 from app.privacy.events import PrivacyEvent
 from benchmarks.environment import PAGES, describe, describe_environment
 from benchmarks.figures import format_three_digits, read_lines, write_lines
-from benchmarks.runs import NO_NOISE
 from benchmarks.sources import NoNoise
 from benchmarks.summaries import wrap_paragraph
-from benchmarks.topics import read_topics
+from benchmarks.topics import PLANNED_NOISE, read_topics
 from support.table import Table
 
 Documents = list[list[str]]
@@ -229,7 +228,7 @@ def measure(articles: Sequence[Sequence[str]], seeds: Sequence[int]) -> list[Lin
     lines = [measure_unigram(kept, fresh, words)]
     for seed in seeds:
         lines.append(measure_sampler(kept, fresh, words, seed))
-        for epsilon, noise in [(math.inf, NO_NOISE), *noises.items()]:
+        for epsilon, noise in [(math.inf, PLANNED_NOISE), *noises.items()]:
             lines.append(measure_run(kept, fresh, words, epsilon, noise, seed))
             print(lines[-1], flush=True)
     return lines

@@ -31,7 +31,6 @@ from app.privacy.accounting import compute_cost
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, encode
 from benchmarks.environment import PAGES, describe, describe_environment
 from benchmarks.figures import format_three_digits, write_lines
-from benchmarks.runs import NO_NOISE
 from benchmarks.sources import NoNoise
 from benchmarks.summaries import wrap_paragraph
 from support.table import Table
@@ -41,6 +40,8 @@ RATE, ITERATIONS = 0.05, 20
 NOISES: Final = (1.0, 1.24, 1.5, 2.0, 3.0)
 SHARES: Final = (0.025, 0.05, 0.1, 1.0)
 USUAL_SHARE, USUAL_NOISE = 0.05, 1.24
+PLANNED_NOISE: Final = 0.05
+"""Noise multiplier of the plan of a run without noise: the least one of a request."""
 LARGE: Final = (50, 8000, 20_000)
 """Topics, words and documents of the query that is timed."""
 TARGET: Final = 420.0
@@ -151,7 +152,7 @@ def measure_run(codes: Codes, fresh: Codes, *, noise: float, share: float, seed:
     start = time.process_time()
     facts = make_facts(len(codes), WORDS)
     spec = ModelSpec("latent-dirichlet-allocation", ("word",), None, topics=TOPICS)
-    planned = NO_NOISE if isinstance(source, NoNoise) else noise
+    planned = PLANNED_NOISE if isinstance(source, NoNoise) else noise
     request = PlanRequest("vips", 1, spec, {"clipping_share": share}, Mechanism(planned, RATE, ITERATIONS))
     plan = make_plan(request, facts)
     columns: dict[str, NDArray[Any]] = {"word": codes.ravel().astype(np.uint16)}
