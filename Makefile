@@ -176,7 +176,7 @@ robust: $(INSTALLED) ## Robust methods on tables with wrong rows, into docs/benc
 groups: $(INSTALLED) ## Private weights of groups of people, into docs/benchmarks
 	$(BIN)/python -m benchmarks.groups
 
-neural: $(INSTALLED) ## Neural linear regression with wrong batches, into docs/benchmarks
+neural: $(INSTALLED) ## Neural linear regression with wrong batches, into docs/benchmarks: a quarter of an hour
 	$(BIN)/python -m benchmarks.neural
 
 mobility: $(INSTALLED) ## How well movements of 1,500 aeroplanes identify them, beside published figures, into docs/benchmarks
@@ -190,6 +190,9 @@ scmc: $(INSTALLED) ## A coreset of a stream against all its rows and a reservoir
 
 vips: $(INSTALLED) ## Variational inference by noised statistics against the default method, into docs/benchmarks
 	$(BIN)/python -m benchmarks.vips
+
+auc: $(INSTALLED) ## Predictions of held-out rows by private logistic regressions (needs the files of the census), into docs/benchmarks
+	$(BIN)/python -m benchmarks.auc
 
 topics: $(INSTALLED) ## Topics of a generated corpus under noise, into docs/benchmarks
 	$(BIN)/python -m benchmarks.topics

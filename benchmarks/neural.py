@@ -47,6 +47,7 @@ NOISE: Final = 1.5
 WRONG: Final = (0.0, 0.15, 0.3)
 SIZES: Final = (5, 10)
 STEPS: Final = 30
+SEEDS: Final = 10
 BETA: Final = 0.6
 SPOILT: Final = 0.7
 NAMES: Final = tuple(f"x{index}" for index in range(INPUTS))
@@ -231,7 +232,7 @@ def main() -> None:
     """Measures all runs, then writes page and picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=PAGES / "neural.csv", help="the CSV file")
-    parser.add_argument("--seeds", type=int, default=1, help="runs of each setting")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of each setting")
     parser.add_argument("--render", action="store_true", help="write page and picture of the existing lines")
     options = parser.parse_args()
     circumstances = options.out.with_suffix(".json")

@@ -26,6 +26,7 @@ import numpy as np
 from corevault import Topics
 
 from app.inference.conjugate import make_run_problem
+from app.inference.conjugate.topics import LEAST_SIGNAL
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
 from app.inference.core.release import BeliefRelease
@@ -39,14 +40,14 @@ from benchmarks.environment import PAGES, describe, describe_environment
 from benchmarks.figures import format_three_digits, read_lines, write_lines
 from benchmarks.sources import NoNoise
 from benchmarks.summaries import wrap_paragraph
-from benchmarks.topics import read_topics
+from benchmarks.topics import PLANNED_NOISE, read_topics
 from support.table import Table
 
 Documents = list[list[str]]
 
 WORDS, COMMON, LENGTH, TOPICS, FRESH = 1000, 150, 100, 20, 400
 RATE, ITERATIONS, DELTA = 0.25, 20, 1e-5
-EPSILONS: Final = (1.0, 4.0, 8.0, 16.0)
+EPSILONS: Final = (1.0, 4.0, 8.0, 16.0, 32.0)
 GIBBS: Final = 300
 """Sweeps of the sampler."""
 EXACT, PRIVATE, SAMPLER, UNIGRAM = "vips, no noise", "vips", "Gibbs sampler", "one topic"
@@ -57,8 +58,8 @@ PAGE: Final = """# Topics of news under noise
 
 {circumstances}
 
-| | ε at δ = {delta:g} | noise multiplier | perplexity | noise share | grade | runs |
-| --- | ---: | ---: | ---: | ---: | --- | ---: |
+| | ε at δ = {delta:g} | noise multiplier | perplexity | signal | noise share | grade | runs |
+| --- | ---: | ---: | ---: | ---: | ---: | --- | ---: |
 {rows}
 
 {graded}
@@ -68,7 +69,8 @@ First words of the largest topics of a run without noise:
 {topics}
 
 Noise is added to each of the K V values of an answer, for K topics and V words. A few thousand documents share these
-values. [Topics under noise](topics.md) has a generated corpus of 60,000 documents, and figures at small ε.
+values. [Topics under noise](topics.md) has a generated corpus of 60,000 documents, and figures at small ε. A release is
+not usable at a signal of {least:g} or less.
 """
 TEXT: Final = (
     "Written by `make news-topics`; every run is a line of [news-topics.csv](news-topics.csv). The {documents:,} "
@@ -78,7 +80,7 @@ TEXT: Final = (
     "Each run of `vips` has {topics} topics, {iterations} iterations at a sampling rate of {rate:g}, and default "
     "parameters otherwise. Perplexity is the upper bound of `Topics.perplexity` on the test documents. *Gibbs "
     "sampler*: the package lda on the same words, with {gibbs} sweeps. *One topic*: the frequencies of all words. "
-    "*Noise share* is the figure of the release's diagnostics. Medians over runs."
+    "*Signal* and *noise share* are figures of the release's diagnostics. Medians over runs."
 )
 LEAST: Final = 20
 
@@ -94,6 +96,7 @@ class Line:
     documents: int
     perplexity: float
     noise_share: float
+    signal: float
     grade: str
     words: str
     seconds: float
@@ -182,6 +185,7 @@ def measure_run(  # noqa: PLR0917  (parts of a run)
         documents=len(documents),
         perplexity=topics.perplexity(fresh),
         noise_share=float(released.diagnostics["noise_share"]),
+        signal=float(released.diagnostics["signal"]),
         grade=str(released.reliability.grade),
         words=list_first_words(topics),
         seconds=seconds,
@@ -201,7 +205,8 @@ def measure_sampler(documents: Documents, fresh: Documents, words: Sequence[str]
     seconds = time.process_time() - start
     topics = Topics(tuple(words), sampler.nzw_ + 1 / TOPICS, np.full(TOPICS, 1 / TOPICS))
     value = topics.perplexity(fresh)
-    return Line(SAMPLER, 0.0, 0.0, seed, len(documents), value, 0.0, "", list_first_words(topics), seconds)
+    words_of = list_first_words(topics)
+    return Line(SAMPLER, 0.0, 0.0, seed, len(documents), value, 0.0, 0.0, "", words_of, seconds)
 
 
 def measure_unigram(documents: Documents, fresh: Documents, words: Sequence[str]) -> Line:
@@ -209,7 +214,7 @@ def measure_unigram(documents: Documents, fresh: Documents, words: Sequence[str]
     counts = Counter(word for document in documents for word in document)
     total = sum(counts.values()) + 0.1 * len(words)
     logs = [math.log((counts[word] + 0.1) / total) for document in fresh for word in document]
-    return Line(UNIGRAM, 0.0, 0.0, 0, len(documents), math.exp(-statistics.fmean(logs)), 0.0, "", "", 0.0)
+    return Line(UNIGRAM, 0.0, 0.0, 0, len(documents), math.exp(-statistics.fmean(logs)), 0.0, 0.0, "", "", 0.0)
 
 
 def measure(articles: Sequence[Sequence[str]], seeds: Sequence[int]) -> list[Line]:
@@ -223,7 +228,7 @@ def measure(articles: Sequence[Sequence[str]], seeds: Sequence[int]) -> list[Lin
     lines = [measure_unigram(kept, fresh, words)]
     for seed in seeds:
         lines.append(measure_sampler(kept, fresh, words, seed))
-        for epsilon, noise in [(math.inf, 1.0), *noises.items()]:
+        for epsilon, noise in [(math.inf, PLANNED_NOISE), *noises.items()]:
             lines.append(measure_run(kept, fresh, words, epsilon, noise, seed))
             print(lines[-1], flush=True)
     return lines
@@ -243,6 +248,7 @@ def render_page(lines: Sequence[Line], circumstances: dict[str, str]) -> str:
         text=wrap_paragraph(text),
         circumstances=wrap_paragraph(describe(circumstances)),
         delta=DELTA,
+        least=LEAST_SIGNAL,
         graded=wrap_paragraph(
             f"Topics with a perplexity above that of one topic are worse than none. {_describe_grades(groups)}"
         ),
@@ -262,7 +268,7 @@ def _describe_grades(groups: Mapping[tuple[str, float], Sequence[Line]]) -> str:
     if not worse:
         return "No release with a usable grade is."
     places = ", ".join(worse)
-    return f"At ε = {places}, **releases with a usable grade are.** The limit of the noise share is too high here."
+    return f"At ε = {places}, **releases with a usable grade are.** The limit of the signal is too low here."
 
 
 def _render_row(what: str, runs: Sequence[Line]) -> str:
@@ -271,8 +277,8 @@ def _render_row(what: str, runs: Sequence[Line]) -> str:
 
     costs = (find("epsilon"), find("noise")) if what == PRIVATE else ("–", "–")
     grades = ", ".join(sorted({line.grade for line in runs if line.grade})) or "–"
-    share = find("noise_share") if what in {PRIVATE, EXACT} else "–"
-    return f"| {what} | {costs[0]} | {costs[1]} | {find('perplexity')} | {share} | {grades} | {len(runs)} |"
+    signal, share = (find("signal"), find("noise_share")) if what == PRIVATE else ("–", "–")
+    return f"| {what} | {costs[0]} | {costs[1]} | {find('perplexity')} | {signal} | {share} | {grades} | {len(runs)} |"
 
 
 def find_package() -> Path | None:

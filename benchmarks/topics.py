@@ -18,6 +18,7 @@ from corevault import Topics
 from numpy.typing import NDArray
 
 from app.inference.conjugate import make_run_problem
+from app.inference.conjugate.topics import LEAST_SIGNAL
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest
 from app.inference.core.release import BeliefRelease
@@ -39,6 +40,8 @@ RATE, ITERATIONS = 0.05, 20
 NOISES: Final = (1.0, 1.24, 1.5, 2.0, 3.0)
 SHARES: Final = (0.025, 0.05, 0.1, 1.0)
 USUAL_SHARE, USUAL_NOISE = 0.05, 1.24
+PLANNED_NOISE: Final = 0.05
+"""Noise multiplier of the plan of a run without noise: the least one of a request."""
 LARGE: Final = (50, 8000, 20_000)
 """Topics, words and documents of the query that is timed."""
 TARGET: Final = 420.0
@@ -52,8 +55,8 @@ PAGE: Final = """# Topics under noise
 
 {circumstances}
 
-| noise multiplier | ε at δ = 1e-4 | ε at δ = 1e-6 | perplexity | noise share | grade | seconds |
-| ---: | ---: | ---: | ---: | ---: | --- | ---: |
+| noise multiplier | ε at δ = 1e-4 | ε at δ = 1e-6 | perplexity | signal | noise share | grade | seconds |
+| ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: |
 {noises}
 
 Without noise the perplexity is {exact}. The topics that made the corpus have {truth}; one topic of all words has
@@ -65,12 +68,12 @@ The clipping norm is a share of the largest norm, here {length}. Below the norm 
 length but no direction, and the noise falls with it. So small shares do not differ, and large ones only add noise. By
 default the share is 0.5 / √max_rows, here {usual:g}. At noise 1.24:
 
-| share | perplexity | noise share |
-| ---: | ---: | ---: |
+| share | perplexity | signal | noise share |
+| ---: | ---: | ---: | ---: |
 {shares}
 
-A release is not usable from a noise share of 0.5 on: then topics predict new documents about as well as one topic of
-all words.
+A release is not usable at a signal of {least:g} or less: near that, topics predict new documents about as well as one
+topic of all words. [A lab note](../lab/topic-grades.md) has more corpora, and the limit of this rule.
 
 A larger query has {large_topics} topics, {large_words:,} words and {large_documents:,} documents of {length} words.
 The sum takes {large_sum} s, and the noise of its {large_values:,} values takes {large_noise} s.
@@ -94,7 +97,8 @@ TEXT: Final = (
     "Written by `make topics`. A generated corpus of 60,000 documents of 100 words, over 2,000 words and 20 topics. "
     "Each run of `vips` has 20 iterations at a sampling rate of .05, and default parameters unless stated. Perplexity "
     "is the upper bound of `Topics.perplexity` on 400 new documents. Figures are medians of {runs} runs with different "
-    "starts and noise. *Noise share* is the figure of the release's diagnostics. Every run: [topics.csv](topics.csv)."
+    "starts and noise. *Signal* and *noise share* are figures of the release's diagnostics. Every run: "
+    "[topics.csv](topics.csv)."
 )
 
 
@@ -108,6 +112,7 @@ class Line:
     seed: int
     perplexity: float
     noise_share: float
+    signal: float
     grade: str
     first: float
     second: float
@@ -147,7 +152,8 @@ def measure_run(codes: Codes, fresh: Codes, *, noise: float, share: float, seed:
     start = time.process_time()
     facts = make_facts(len(codes), WORDS)
     spec = ModelSpec("latent-dirichlet-allocation", ("word",), None, topics=TOPICS)
-    request = PlanRequest("vips", 1, spec, {"clipping_share": share}, Mechanism(noise, RATE, ITERATIONS))
+    planned = PLANNED_NOISE if isinstance(source, NoNoise) else noise
+    request = PlanRequest("vips", 1, spec, {"clipping_share": share}, Mechanism(planned, RATE, ITERATIONS))
     plan = make_plan(request, facts)
     columns: dict[str, NDArray[Any]] = {"word": codes.ravel().astype(np.uint16)}
     table = Table(columns | {"_present": np.ones(codes.size, dtype=np.uint8)}, LENGTH)
@@ -166,6 +172,7 @@ def measure_run(codes: Codes, fresh: Codes, *, noise: float, share: float, seed:
         seed=seed,
         perplexity=topics.perplexity(list_documents(fresh)),
         noise_share=float(released.diagnostics["noise_share"]),
+        signal=float(released.diagnostics["signal"]),
         grade=str(released.reliability.grade),
         first=float(best[0]),
         second=float(best[1]),
@@ -246,12 +253,13 @@ def render_page(
         costs = " | ".join(format_three_digits(compute_epsilon(noise, delta)) for delta in (1e-4, 1e-6))
         grades = ", ".join(sorted({line.grade for line in runs}))
         noises.append(
-            f"| {noise:g} | {costs} | {_median(runs, 'perplexity')} | {_median(runs, 'noise_share')} | {grades} | "
-            f"{_median(runs, 'seconds')} |"
+            f"| {noise:g} | {costs} | {_median(runs, 'perplexity')} | {_median(runs, 'signal')} | "
+            f"{_median(runs, 'noise_share')} | {grades} | {_median(runs, 'seconds')} |"
         )
     for share in SHARES:
         runs = select(lines, "run", USUAL_NOISE, share)
-        shares.append(f"| {share:g} | {_median(runs, 'perplexity')} | {_median(runs, 'noise_share')} |")
+        figures = " | ".join(_median(runs, name) for name in ("perplexity", "signal", "noise_share"))
+        shares.append(f"| {share:g} | {figures} |")
     words = [
         f"| here, {name} | "
         + " | ".join(
@@ -271,6 +279,7 @@ def render_page(
         truth=format_three_digits(corpus[0]),
         unigram=format_three_digits(corpus[1]),
         target=TARGET,
+        least=LEAST_SIGNAL,
         length=LENGTH,
         usual=USUAL_SHARE,
         large_topics=LARGE[0],

@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.inference.conjugate.belief_network import PAIRS, SigmoidBelief
 from benchmarks import news_topics, sbn, topics
+from benchmarks.pixel_bounds import MATRICES, PixelBounds
 
-RUN = topics.Line("run", 1.0, 0.05, 0, 360.0, 0.2, "centre-only", 0.06, 0.05, 0.04, 12.0)
-BITS = sbn.Line(10, 3200, 19, 2.6, 2.59, 1.01, 0, 0.9, 3.5, "centre-only", 4.0)
+RUN = topics.Line("run", 1.0, 0.05, 0, 360.0, 0.2, 6.5, "centre-only", 0.06, 0.05, 0.04, 12.0)
+BITS = sbn.Line(sbn.QUARTER, 10, 3200, 19, 2.6, 2.59, 1.01, 0, 0.9, 3.5, "centre-only", 4.0)
 
 
 def make_topic_lines() -> list[topics.Line]:
@@ -36,6 +38,8 @@ def test_the_page_about_topics_has_every_setting(tmp_path: Path) -> None:
     assert page.count("| 360 |") == len(topics.NOISES) + len(topics.SHARES)
     assert "Without noise the perplexity is 290." in page
     assert "400,000 values" in page
+    assert page.count("| 6.5 | 0.2 |") == len(topics.NOISES) + len(topics.SHARES)
+    assert "not usable at a signal of 4 or less" in page
     topics.draw_picture(make_topic_lines(), (280.0, 506.0), tmp_path / "topics.png")
     assert (tmp_path / "topics.png").stat().st_size > 1000
 
@@ -44,12 +48,40 @@ def test_the_page_about_networks_has_every_setting(tmp_path: Path) -> None:
     lines = [replace(BITS, stated=stated, epsilon=stated) for stated in sbn.EPSILONS]
     lines += [replace(BITS, stated=0.0, batch=batch) for batch, _ in sbn.BATCHES]
     lines += [replace(BITS, stated=0.0, epsilon=0.0, right=0.91), replace(lines[0], seed=1, right=0.8)]
+    pixels = replace(BITS, form=sbn.PIXELS, right=0.7, signal=0.0, grade="")
+    lines += [replace(pixels, stated=stated, epsilon=stated) for stated in sbn.EPSILONS]
+    lines += [replace(pixels, stated=0.0, epsilon=0.0, right=0.92)]
     page = sbn.render_page(lines, 0.866, {"cores": "2"})
     assert page.count("| 0.900 |") == len(sbn.EPSILONS) + len(sbn.BATCHES) - 1
+    assert page.count("| 0.700 | – | – |") == len(sbn.EPSILONS)
+    text = page.replace("\n", " ")
+    assert "have 0.910 of the pixels right, and 0.920 with a bound for each pixel" in text
+    assert "ε = 0.5: 0.700 with a bound for each pixel, and 0.850 with one bound" in text
     assert "| 0.850 |" in page  # the median of two runs
-    assert "10 hidden units have 0.910 of the pixels right" in page
     sbn.draw_picture(lines, 0.866, tmp_path / "sbn.png")
     assert (tmp_path / "sbn.png").stat().st_size > 1000
+
+
+def test_noise_of_the_published_form_hides_more_than_that_of_one_bound() -> None:
+    """It has J times as many matrices, with J times the squared bound."""
+    noise = sbn.find_noise(10, 2.6)
+    one = sbn.compute_noise_edge(SigmoidBelief(sbn.PIXELS_OF_IMAGE, 10, 1.0, sbn.ROWS), PAIRS, noise)
+    pixels = sbn.compute_noise_edge(PixelBounds(sbn.PIXELS_OF_IMAGE, 10, 1.0, sbn.ROWS), MATRICES, noise)
+    lengths = {"one": [10, 7840, 55], "pixels": [10, 784, 7840, 7840, 784 * 55]}
+    shares = {name: np.sqrt(np.array(each)) / np.sqrt(each).sum() for name, each in lengths.items()}
+    expected = np.sqrt(784) * np.sqrt(shares["one"][2] / shares["pixels"][4])
+    assert pixels / one == pytest.approx(expected)
+    variance = 1.0
+    for answer in range(1, sbn.USUAL[1]):
+        weight = answer**-0.5
+        variance = (1 - weight) ** 2 * variance + weight**2
+    deviation = noise * 10 / np.sqrt(shares["one"][2]) * sbn.ROWS / 3200 * np.sqrt(variance)
+    assert one == pytest.approx(deviation / 4 * np.sqrt(20) / (sbn.ROWS / 16))
+
+
+def test_the_grid_takes_its_margin_of_the_clipping_norm() -> None:
+    assert sbn.measure_loss(412_414) == pytest.approx(412_414 / 2**22, rel=0.01)
+    assert sbn.measure_loss(4_200_000) == 1.0
 
 
 def test_documents_are_words_of_articles_by_chance() -> None:
@@ -75,15 +107,15 @@ def test_frequent_words_are_known_without_the_most_frequent_ones(monkeypatch: py
 
 
 def test_the_page_about_news_has_medians_of_every_setting() -> None:
-    line = news_topics.Line("vips", 1.0, 4.9, 0, 3199, 900.0, 0.7, "not-usable", "a b; c d", 2.0)
+    line = news_topics.Line("vips", 1.0, 4.9, 0, 3199, 900.0, 0.7, 2.5, "not-usable", "a b; c d", 2.0)
     exact = replace(line, what=news_topics.EXACT, epsilon=np.inf, noise=0.0, grade="centre-only")
     sampler = replace(line, what=news_topics.SAMPLER, epsilon=0.0, grade="")
     one = replace(line, what=news_topics.UNIGRAM, epsilon=0.0, grade="", perplexity=870.0)
     lines = [one, sampler, exact, line, replace(line, seed=1, perplexity=800.0)]
     page = news_topics.render_page(lines, {"cores": "2"})
-    assert "| vips | 1 | 4.9 | 850 | 0.7 | not-usable | 2 |" in page
-    assert "| vips, no noise | – | – | 900 | 0.7 | centre-only | 1 |" in page
-    assert "| Gibbs sampler | – | – | 900 | – | – | 1 |" in page
+    assert "| vips | 1 | 4.9 | 850 | 2.5 | 0.7 | not-usable | 2 |" in page
+    assert "| vips, no noise | – | – | 900 | – | – | centre-only | 1 |" in page
+    assert "| Gibbs sampler | – | – | 900 | – | – | – | 1 |" in page
     assert "- a b\n- c d\n" in page
     assert "No release with a usable grade is." in page
     better = replace(line, epsilon=4.0, grade="centre-only")

@@ -234,8 +234,8 @@ class SigmoidBelief:
             weights = _limit(np.einsum("jkl,jl->jk", covariances, products - np.outer(visible, hidden / 4)))
             visible = _limit((sums[VISIBLE] - weights @ hidden / 4) * visible_variance)
             squares = weights**2 + np.diagonal(covariances, axis1=1, axis2=2)
-            precisions, tops = _shrink(squares, tops)
-        biases, spread = self._solve_biases(sums[HIDDEN], count, prior)
+            precisions, tops = shrink_weights(squares, tops)
+        biases, spread = self.solve_biases(sums[HIDDEN], count, prior)
         return (
             Network(
                 weights,
@@ -250,7 +250,7 @@ class SigmoidBelief:
             floored,
         )
 
-    def _solve_biases(self, score: Array64, count: float, prior: float) -> tuple[Array64, Array64]:
+    def solve_biases(self, score: Array64, count: float, prior: float) -> tuple[Array64, Array64]:
         """Solve for the hidden biases, whose Polya-Gamma variable is the same in every row."""
         mean, variance = np.zeros(self.units), np.full(self.units, 1 / prior)
         for _ in range(_INNER):
@@ -278,7 +278,7 @@ def _limit(values: Array64) -> Array64:
     return np.asarray(np.clip(values, -LARGEST_LOGIT, LARGEST_LOGIT))
 
 
-def _shrink(squares: Array64, tops: Array64) -> tuple[Array64, Array64]:
+def shrink_weights(squares: Array64, tops: Array64) -> tuple[Array64, Array64]:
     """Update the prior's variables from second moments of weights ``(J, K)``.
 
     ``zeta_jk ~ Gamma(1/2, xi_jk)``, ``xi_jk ~ Gamma(1/2, phi_k)``, ``phi_k ~ Gamma(1/2, omega)`` and ``omega ~

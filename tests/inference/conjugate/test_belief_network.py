@@ -11,7 +11,7 @@ from scipy.special import expit, kv
 from app.errors import InvalidRequest
 from app.inference import dry_run
 from app.inference.conjugate import make_conjugate_problem, make_run_problem
-from app.inference.conjugate.belief_network import BitEncoder, _shrink
+from app.inference.conjugate.belief_network import BitEncoder, shrink_weights
 from app.inference.core import reasons
 from app.inference.core.belief import has_fitting_shapes
 from app.inference.core.facts import Column
@@ -147,7 +147,7 @@ def test_shrinkage_follows_the_generalised_inverse_gaussian() -> None:
     """Against numerical integrals of ``z^-1 exp(-(a z + b / z) / 2)``."""
     squares = np.array([[0.3, 2.0], [1e-3, 5.0]])
     tops = np.array([[0.7, 0.2], [1.5, 3.0]])
-    precisions, _ = _shrink(squares, tops)
+    precisions, _ = shrink_weights(squares, tops)
     grid = np.exp(np.linspace(-25, 25, 200_001))
     for place in np.ndindex(squares.shape):
         density = np.exp(-(2 * tops[place] * grid + squares[place] / grid) / 2)  # times z, for steps of log z

@@ -1,5 +1,6 @@
 """Topics of whole runs equal a plain implementation without noise; wrong requests are refused."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from scipy.special import digamma
 from app.errors import InvalidRequest
 from app.inference import dry_run
 from app.inference.conjugate import make_conjugate_problem, make_run_problem
-from app.inference.conjugate.topics import MOST_NOISE, compute_noise_share, remove_noise
+from app.inference.conjugate.topics import LEAST_SIGNAL, compute_noise_share, compute_signal, remove_noise
 from app.inference.core import reasons
 from app.inference.core.belief import has_fitting_shapes
 from app.inference.core.facts import Column, DeclaredFacts
@@ -85,7 +86,7 @@ def test_the_belief_names_topics_and_words() -> None:
 
 @pytest.mark.parametrize("present", ["none", "one document"])
 def test_w16_a_nearly_empty_table_is_not_usable(present: str) -> None:
-    """Of 90 sums of noise, the share of noise is far above the limit."""
+    """Ninety sums of noise have no signal."""
     codes, there = draw_documents(np.random.default_rng(1))
     there &= (np.arange(len(codes)) < (present != "none"))[:, None]
     found = release(plan(4.0), codes * there, there, DiscreteGaussian())
@@ -125,7 +126,30 @@ def test_sums_without_noise_are_kept() -> None:
     np.testing.assert_allclose(remove_noise(sums), sums, rtol=1e-14)
     assert compute_noise_share(sums) == pytest.approx(0, abs=1e-14)
     assert compute_noise_share(-sums) == np.inf
-    assert compute_noise_share(np.array([3.0, -1.0])) == pytest.approx(MOST_NOISE)
+    assert compute_noise_share(np.array([3.0, -1.0])) == pytest.approx(0.5)
+
+
+def test_signal_is_that_of_topics_that_differ() -> None:
+    """Against the root mean square of exact sums; noise is not a signal, and neither are equal topics."""
+    rng = np.random.default_rng(4)
+    shares = rng.dirichlet(np.ones(200), size=5)
+    equal = 2e5 * np.outer(np.full(5, 0.2), shares.mean(axis=0))
+    differ = 4e4 * shares
+    noise = 10.0
+    beyond = differ - np.outer(differ.sum(axis=1), differ.sum(axis=0)) / differ.sum()
+    expected = float(np.sqrt(np.mean(beyond**2))) / noise
+    found = compute_signal(differ + noise * rng.standard_normal(differ.shape), noise)
+    assert found == pytest.approx(expected, rel=0.05)
+    assert expected > 2 * LEAST_SIGNAL
+    assert compute_signal(equal + noise * rng.standard_normal(equal.shape), noise) < 0.5
+    assert compute_signal(differ * 1e3, noise) == pytest.approx(1e3 * expected, rel=1e-3)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(-1, 1))
+def test_w16_sums_of_noise_alone_have_no_signal(seed: int, shift: float) -> None:
+    """Also if their total is near zero, where shares of words mean nothing."""
+    sums = np.random.default_rng(seed).standard_normal((3, 30)) + shift / math.sqrt(90)
+    assert compute_signal(sums, 1.0) < LEAST_SIGNAL
 
 
 @pytest.mark.parametrize(("length", "share"), [(1, 0.5), (4, 0.25), (100, 0.05), (400, 0.025)])

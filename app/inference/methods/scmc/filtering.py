@@ -15,7 +15,6 @@ from typing import Final, Protocol
 import numpy as np
 
 from app.inference.core.model import Array64
-from app.inference.core.priors import Prior
 from app.inference.methods.scmc.memory import Compress, Indices, Memory
 from app.inference.methods.scmc.particles import (
     compute_proposal_factor,
@@ -38,6 +37,16 @@ class Likelihood(Protocol):
 
     def log_likelihood(self, rows: Array64, draws: Array64) -> Array64:
         """Compute potentials ``(n, S)`` of ``rows`` at ``draws`` ``(S, D)``."""
+
+
+class Density(Protocol):
+    """The part of a prior that the filter needs."""
+
+    def log_density(self, theta: Array64) -> Array64:
+        """Compute the log density ``(n,)`` at parameters ``(n, D)``, up to a constant."""
+
+    def sample(self, rng: np.random.Generator, n: int) -> Array64:
+        """Draw ``(n, D)`` parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +74,7 @@ class Filter:
     """A model, its prior, the compression of the memory and the number of moves."""
 
     model: Likelihood
-    prior: Prior
+    prior: Density
     compress: Compress
     moves: int
 
