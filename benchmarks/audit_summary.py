@@ -32,12 +32,16 @@ def summarise(records: dict[str, list[Record]]) -> str:
     """Summarise the shown shares of all attacks."""
     full = [each for each in records["canaries"] if each["rate"] == 1]
     by_parts = [share_by_parts(each, records["sampling"][0]) for each in full]
-    questions, runs, releases = (_list_shares(each) for each in (full, records["transcripts"], records["releases"]))
-    most = max(*questions, *by_parts, *runs, *releases)
+    sampled = [each for each in records["canaries"] if each["rate"] == RATE]
+    questions, directly, runs, releases = (
+        _list_shares(each) for each in (full, sampled, records["transcripts"], records["releases"])
+    )
+    most = max(*questions, *directly, *by_parts, *runs, *releases)
     verdict = "No share exceeds 100 %." if most <= 1 else "**A share exceeds 100 %.**"
     return (
         f"Shares are of the claimed ε, at {100 * CONFIDENCE:g} % confidence. Attacks on single questions show "
-        f"{_describe_range(questions)} at rate 1. At rate {RATE:g} they show {_describe_range(by_parts)}, by parts. "
+        f"{_describe_range(questions)} at rate 1. At rate {RATE:g} they show {100 * min(directly):.1f} %, and "
+        f"{_describe_range(by_parts)} by parts. "
         f"Attacks on whole runs show {_describe_range(runs)}. "
         f"Attacks on the final release alone show {_describe_range(releases)}. {verdict}"
     )
