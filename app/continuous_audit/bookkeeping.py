@@ -59,7 +59,7 @@ def load_capitals(document: Mapping[str, Any], weights: Mapping[str, float]) -> 
     """
     try:
         return {name: _load(document[name]) for name in document if weights[name]}
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise Damaged from None
 
 

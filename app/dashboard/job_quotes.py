@@ -9,7 +9,7 @@ from app.dashboard.job_forms import JobForm, make_body
 from app.db import ReadSession
 from app.errors import RateLimited
 from app.jobs import quotes
-from app.jobs.accuracy_targets import find_epsilon, find_widest
+from app.jobs.accuracy_targets import MOST_QUOTES, find_epsilon, find_widest
 from app.jobs.quote_schemas import REQUESTS_OF_AN_ESTIMATE
 from app.jobs.schemas import JobBody, QuoteView
 from app.services import Services
@@ -42,17 +42,23 @@ def quote_form(
     """
 
     def quote(epsilon: float) -> QuoteView:
-        if services.rates is not None:
-            services.rates.request(caller.id, REQUESTS_OF_AN_ESTIMATE)
         return quotes.quote_job(session, services.ledger, caller, _set_epsilon(document, epsilon), estimated=True)
 
     epsilon = document["privacy"]["epsilon"]
     if typed.aims:
+        _count(services, caller, MOST_QUOTES)
         epsilon, found = find_epsilon(quote, float(typed.widening), services.ledger.max_epsilon)
         return _show(document, epsilon, found)
     with suppress(RateLimited):
+        _count(services, caller, 1)
         return _show(document, epsilon, quote(epsilon))
     return _show(document, epsilon, quotes.quote_job(session, services.ledger, caller, make_body(document)))
+
+
+def _count(services: Services, caller: Caller, estimates: int) -> None:
+    """Count the requests of estimates before the first is made, as the API does. The form itself was one of them."""
+    if services.rates is not None:
+        services.rates.request(caller.id, estimates * REQUESTS_OF_AN_ESTIMATE - 1)
 
 
 def _set_epsilon(document: dict[str, Any], epsilon: float) -> JobBody:

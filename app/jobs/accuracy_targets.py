@@ -19,6 +19,8 @@ POINTER: Final = "/widening"
 _START, _LEAST_EPSILON = 0.5, 0.01
 _CLOSE: Final = 0.05
 """Relative difference of the noise from the wanted noise that ends a search; estimates vary about as much."""
+_MOST_STEP: Final = 100.0
+"""Largest change of the logarithm of epsilon; a larger one leaves every range."""
 _SLOPES: Final = (-3.0, -0.3)
 """Credible slopes of the logarithm of noise over that of epsilon. Estimates are random, so two may have another."""
 
@@ -33,8 +35,8 @@ def find_epsilon(quote: Callable[[float], QuoteView], widening: float, most: flo
 
     Returns:
         Epsilon, with three digits, and its quote: the closest of all that were made. It states the widening that is
-        expected at this epsilon. Estimates are random, and ``most`` may not suffice. So it may differ from the wanted
-        one.
+        expected at this epsilon. Estimates are random, and no allowed epsilon may suffice. So it may differ from the
+        wanted one.
 
     Raises:
         InvalidRequest: at ``/widening``, for a factor out of range and for a job whose accuracy is not estimated.
@@ -42,13 +44,17 @@ def find_epsilon(quote: Callable[[float], QuoteView], widening: float, most: flo
     if not LEAST <= widening <= MOST:
         raise InvalidRequest.at(POINTER, f"Enter a number from {LEAST:g} to {MOST:g}.")
     wanted, slope = math.log(widening**2 - 1) / 2, -1.0
-    tried = [_quote(quote, min(_START, most))]
+    tried = [_quote(quote, _round(min(_START, most), most))]
     while len(tried) < MOST_QUOTES:
         epsilon, _, noise = tried[-1]
-        following = _round(min(max(epsilon * math.exp((wanted - noise) / slope), _LEAST_EPSILON), most))
+        step = min((wanted - noise) / slope, _MOST_STEP)
+        following = _round(min(max(epsilon * math.exp(step), _LEAST_EPSILON), most), most)
         if abs(noise - wanted) < _CLOSE or following == epsilon:
             break
-        tried.append(_quote(quote, following))
+        try:
+            tried.append(_quote(quote, following))
+        except InvalidRequest:  # no noise makes the job cost so little
+            break
         slope = min(max((tried[-1][2] - noise) / math.log(following / epsilon), _SLOPES[0]), _SLOPES[1])
     epsilon, found, _ = min(tried, key=lambda each: abs(each[2] - wanted))
     return epsilon, found
@@ -67,5 +73,7 @@ def _quote(quote: Callable[[float], QuoteView], epsilon: float) -> tuple[float, 
     return epsilon, found, math.log(max(*found.expected_accuracy.noise_in_posterior_sds.values(), 1e-6))
 
 
-def _round(epsilon: float) -> float:
-    return float(f"{epsilon:.3g}")
+def _round(epsilon: float, most: float) -> float:
+    """Round to three digits, and down if ``most`` requires it."""
+    nearest = float(f"{epsilon:.3g}")
+    return nearest if nearest <= most else float(f"{0.995 * epsilon:.3g}")

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from corevault.cli.commands import COMMANDS
@@ -35,6 +36,18 @@ def test_bash_completes_commands_options_and_values(
     script = f"{read_script('bash', capsys)}\n{line}"
     ran = subprocess.run([bash, "--norc", "-uc", script], capture_output=True, text=True, check=True)
     assert set(ran.stdout.split()) == expected
+
+
+def test_bash_itself_completes_names_of_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A name with a space stays one word."""
+    (tmp_path / "my table.csv").touch()
+    line = (
+        "COMP_WORDS=(corevault upload ds_1 my); COMP_CWORD=3; _corevault; echo ${#COMPREPLY[@]}; complete -p corevault"
+    )
+    script = f"{read_script('bash', capsys)}\n{line}"
+    ran = subprocess.run(["bash", "--norc", "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    count, rule = ran.stdout.splitlines()
+    assert (count, "-o default" in rule) == ("0", True)
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -159,7 +159,13 @@ def test_a_missing_state_refuses(database: Database) -> None:
 
 @pytest.mark.parametrize(
     "capitals",
-    [{}, {"canaries": 3}, {"canaries": {"batches": 1, "bets": [0.0]}}, {"nothing": {"batches": 0, "bets": []}}],
+    [
+        {},
+        {"canaries": 3},
+        {"canaries": {"batches": 1, "bets": [0.0]}},
+        {"canaries": {"batches": 1, "bets": [10**400]}},
+        {"nothing": {"batches": 0, "bets": []}},
+    ],
 )
 def test_workers_find_capitals_that_contradict_the_evidence(database: Database, capitals: dict[str, Any]) -> None:
     """W12: an unknown state counts as damaged, and refuses."""

@@ -5,6 +5,7 @@ import json
 import math
 import re
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -12,11 +13,16 @@ import pytest
 
 from app.dashboard.job_terms import LONGEST_LINE, NotRead, read_numbers, read_terms
 from app.errors import RateLimited
+from app.http.middleware.addresses import TrustedProxies
+from app.http.rate_limits.rate_windows import MemoryWindows, Rate
+from app.http.rate_limits.rates import RateLimits
 from app.inference import expected_accuracy
 from app.inference.core.plan import MechanismPlan
 from app.inference.expected_accuracy import ExpectedAccuracy
 from app.jobs import quotes
 from app.jobs.estimates import Estimates
+from app.main import create_app
+from tests.dashboard.browser import open_browser
 from tests.dashboard.conftest import Open
 from tests.dashboard.html_checks import find_faults, remove_scripts
 from tests.factories import rows
@@ -172,6 +178,37 @@ def test_a_submitted_form_makes_one_job(house: House, browse: Open, analyst: row
     other = browser.post("/dashboard/jobs", data=fields | {"epsilon": "0.4"})
     assert other.status_code == 409
     assert len(house.queue.sent) == 1
+
+
+def test_the_submitted_cost_has_all_digits_of_the_quoted_one(
+    browse: Open, analyst: rows.Key, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expected_accuracy, "is_estimated", lambda *_: False)
+    page = browse(analyst).post("/dashboard/price", data=_fields(dataset, epsilon="0.1234564")).text
+    form = page.partition('action="/dashboard/jobs"')[2].partition("</form>")[0]
+    assert 'name="epsilon" value="0.1234564"' in form
+
+
+def test_a_job_without_a_cost_is_not_submitted(house: House, browse: Open, analyst: rows.Key, dataset: str) -> None:
+    fields = _fields(dataset, goal="widening", widening="3", once="k" * 32)
+    page = browse(analyst).post("/dashboard/jobs", data=fields)
+    assert page.status_code == 422
+    assert "Show the price first." in page.text
+    assert find_faults(page.text) == []
+    assert house.queue.sent == []
+
+
+def test_a_search_is_refused_before_its_first_estimate(
+    house: House, analyst: rows.Key, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = list[MechanismPlan]()
+    monkeypatch.setattr(expected_accuracy, "estimate", lambda plan, _: made.append(plan))
+    monkeypatch.setattr(quotes, "_ESTIMATES", Estimates())
+    rates = RateLimits(MemoryWindows(), Rate(60, 60), Rate(10, 60), TrustedProxies.of([]))
+    with open_browser(create_app(replace(house.services, rates=rates)), analyst) as browser:
+        page = browser.post("/dashboard/price", data=_fields(dataset, goal="widening", widening="1.5"))
+    assert page.status_code == 429
+    assert made == []
 
 
 @pytest.mark.parametrize("once", ["", "short", "x" * 65])

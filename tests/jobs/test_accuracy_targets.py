@@ -66,6 +66,28 @@ def test_the_parameter_with_the_widest_interval_is_named() -> None:
     assert find_widest(accuracy) == "sex"
 
 
+@pytest.mark.parametrize("most", [2.7183, 0.4996, 9.999])
+def test_the_search_stays_within_the_largest_epsilon(most: float) -> None:
+    asked = list[float]()
+    epsilon, _ = find_epsilon(follow_power(50.0, -1.0, asked), 1.2, most)
+    assert max(asked) <= most
+    assert epsilon == pytest.approx(most, rel=0.01)
+    assert epsilon == float(f"{epsilon:.3g}")
+
+
+def test_the_search_ends_before_a_cost_that_no_noise_has() -> None:
+    def quote(epsilon: float) -> QuoteView:
+        if epsilon < 0.05:
+            raise InvalidRequest.at("/privacy/epsilon", "Use a number of at least 0.05.")
+        return make_quote(epsilon, {"age": 0.01 / epsilon})
+
+    assert find_epsilon(quote, 1.5, 20.0)[0] == 0.5
+
+
+def test_a_huge_noise_leads_to_the_largest_epsilon() -> None:
+    assert find_epsilon(lambda epsilon: make_quote(epsilon, {"age": 1e300}), 1.2, 20.0)[0] in {0.5, 20.0}
+
+
 @pytest.mark.parametrize("widening", [1.0, LEAST - 1e-3, MOST + 1e-3, math.inf])
 def test_a_widening_out_of_range_is_refused_before_a_quote(widening: float) -> None:
     asked = list[float]()

@@ -93,6 +93,8 @@ def submit(request: Request, services: Shared, visitor: RunnerVisitor, form: Sen
     with services.database.read() as session:
         dataset = access.find_visible(session, visitor, typed.dataset_id)
     document, mistakes = typed.make_document()
+    if typed.aims:
+        mistakes.add("widening", "Show the price first. Only a job with a cost can be submitted.")
     if mistakes:
         return _refuse(request, visitor, dataset, typed, mistakes)
     try:
@@ -150,7 +152,7 @@ def _render(
         names=names,
         quote=quote,
         widest=shown.widest if shown else None,
-        epsilon=f"{shown.document['privacy']['epsilon']:g}" if shown else "",
+        epsilon=_write_epsilon(shown, typed),
         once=draw_form_key(),
         odds=None if quote is None or quote.cost is None else compute_odds(quote.cost.epsilon),
         odds_after=None if quote is None or quote.epsilon_after is None else compute_odds(quote.epsilon_after),
@@ -158,6 +160,11 @@ def _render(
         curl=_write_submission(shown.body, origin) if shown else "",
         python=write_python(shown.body, origin) if shown else "",
     )
+
+
+def _write_epsilon(shown: ShownQuote | None, typed: JobForm) -> str:
+    """Write the epsilon that is submitted: as it was typed, or with the three digits that were found."""
+    return f"{shown.document['privacy']['epsilon']:g}" if shown and typed.aims else typed.epsilon
 
 
 def _write_submission(body: JobBody, origin: str) -> str:

@@ -16,7 +16,7 @@ from app.inference.core.model import Array64, Expansion
 from app.inference.core.priors import Prior
 
 MAX_NEWTON_STEPS = 100
-MAX_HALVINGS = 40
+MAX_HALVINGS = 200
 
 
 class LaplaceDiverged(ArithmeticError):
@@ -129,7 +129,7 @@ class _Posterior:
     ) -> tuple[Array64, Expansion] | None:
         """Take the longest halved step that raises the log posterior, up to rounding.
 
-        Returns None if there is none: rounding hides any further rise.
+        Returns None if there is none down to steps whose rise rounding would hide.
         """
         value = self.value(mean, expansion)
         slack = 1e-12 * abs(value)
@@ -140,6 +140,8 @@ class _Posterior:
             if self.value(proposal, expansion) >= value + 1e-4 * length * decrement - slack:
                 return proposal, expansion
             length *= 0.5
+            if length * decrement < 1e-3 * slack:  # the expected rise is hidden
+                break
         return None
 
 

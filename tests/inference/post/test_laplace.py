@@ -57,4 +57,12 @@ def test_a_search_ends_where_no_step_raises_the_posterior() -> None:
     model = _Rounded()
     found = fit_laplace(model, np.zeros((1, 2)), np.ones(1), NormalPrior(np.ones(2)), np.zeros(2))
     assert found.mean.tolist() == [0, 0]
-    assert model.expansions == MAX_HALVINGS + 1
+    assert model.expansions < MAX_HALVINGS / 2
+
+
+def test_a_search_shortens_a_step_that_is_far_too_long() -> None:
+    """At the start, the curvature is that of a wide prior alone."""
+    model, rows, weights = LogisticRegression(1), np.array([[-1.0], [1.0]]), np.array([5e6, 3.0])
+    prior = NormalPrior(np.array([1e6]))
+    found = fit_laplace(model, rows, weights, prior, np.array([50.0]))
+    np.testing.assert_allclose(found.mean, -np.log(5e6 / 3.0), rtol=1e-6)

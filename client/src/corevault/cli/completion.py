@@ -19,10 +19,11 @@ _BASH: Final = """_corevault() {{
   esac
   case "$current" in
     -*) COMPREPLY=($(compgen -W "$options" -- "$current")) ;;
-    *) COMPREPLY=($(compgen -f -- "$current")) ;;
+    *) COMPREPLY=() ;;
   esac
 }}
-complete -o filenames -F _corevault corevault"""
+complete -o default -F _corevault corevault"""
+"""Without a word to offer, the shell completes names of files itself, also those with spaces."""
 
 
 def write_script(shell: str, commands: Mapping[str, Parser]) -> str:
