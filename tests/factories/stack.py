@@ -20,7 +20,11 @@ DATABASE = "TEST_DATABASE_URL"
 BROKER = "TEST_BROKER_URL"
 STORAGE = "TEST_STORAGE_URL"
 ABOUT_CONTENTS = tuple(
-    f"tests/{name}" for name in ("conformance", "datasets", "e2e", "enclave", "faults", "vault", "workers/")
+    f"tests/{name}"
+    for name in (
+        *("conformance", "datasets", "e2e", "enclave", "faults", "vault", "workers/"),
+        *("ledger/test_ledger_high_water_mark", "releases/test_releases_http"),
+    )
 )
 """Where the contents of tests lie on the S3 server. Other tests have a folder, which is faster."""
 _refused: str | None = None
