@@ -116,6 +116,7 @@ def test_the_script_writes_canonical_json() -> None:
 
 @pytest.mark.process
 @pytest.mark.browser
+@pytest.mark.long
 def test_a_real_browser_verifies_and_finds_a_noted_entry(
     visit: Visit, owner: rows.Key, dataset: str, part: Part
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_real_browser_verifies_and_finds_a_noted_entry(
 
 @pytest.mark.process
 @pytest.mark.browser
+@pytest.mark.long
 def test_a_real_browser_shows_an_altered_entry(house: House, visit: Visit, owner: rows.Key, dataset: str) -> None:
     with house.database.write() as tx:
         drop_triggers(tx)
@@ -145,6 +147,7 @@ def test_a_real_browser_shows_an_altered_entry(house: House, visit: Visit, owner
 
 @pytest.mark.process
 @pytest.mark.browser
+@pytest.mark.long
 def test_the_page_is_honest_where_signatures_or_scripts_fail(visit: Visit, owner: rows.Key, dataset: str) -> None:
     path = f"/dashboard/populations/{dataset}/verification"
     page = visit(owner, path, scripts=False)

@@ -20,7 +20,7 @@ from tests.factories import rows
 from tests.factories.served import served
 from tests.factories.worker import House
 
-pytestmark = [pytest.mark.process, pytest.mark.browser]
+pytestmark = [pytest.mark.process, pytest.mark.browser, pytest.mark.long]
 COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "type": "integer", "lower": 17, "upper": 90},
     {"name": "sex", "type": "categorical", "categories": ["Female", "Male"]},

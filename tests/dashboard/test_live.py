@@ -51,6 +51,7 @@ def _count_requests(page: Page) -> int:
 
 @pytest.mark.process
 @pytest.mark.browser
+@pytest.mark.long
 def test_the_page_of_a_job_follows_it_to_its_release(house: House, visit: Visit, owner: rows.Key, dataset: str) -> None:
     job = house.job(dataset, owner)
     page = visit(owner, f"/dashboard/jobs/{job}")
@@ -77,6 +78,7 @@ def test_the_page_of_a_job_follows_it_to_its_release(house: House, visit: Visit,
 
 @pytest.mark.process
 @pytest.mark.browser
+@pytest.mark.long
 def test_the_lists_of_jobs_follow_them(house: House, visit: Visit, owner: rows.Key, dataset: str) -> None:
     job = house.job(dataset, owner)
     paths = (f"/dashboard/datasets/{dataset}", "/dashboard/jobs", "/dashboard/jobs?status=queued")
@@ -93,6 +95,7 @@ def test_the_lists_of_jobs_follow_them(house: House, visit: Visit, owner: rows.K
 
 @pytest.mark.process
 @pytest.mark.browser
+@pytest.mark.long
 def test_a_page_that_is_signed_out_stops(house: House, visit: Visit, owner: rows.Key, dataset: str) -> None:
     page = visit(owner, f"/dashboard/jobs/{house.job(dataset, owner)}")
     page.call("Network.clearBrowserCookies")

@@ -121,5 +121,6 @@ def test_public_points_may_be_rows_and_the_page_says_so(house: House, browse: Op
 
 @pytest.mark.process
 @pytest.mark.browser
+@pytest.mark.long
 def test_a_release_page_has_no_accessibility_fault(house: House, visit: Visit, owner: rows.Key) -> None:
     check_appearance(visit(owner, f"/dashboard/releases/{_publish(house, owner)}"))

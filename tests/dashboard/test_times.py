@@ -26,6 +26,7 @@ def _move(page: Page, zone: str, language: str) -> None:
 
 @pytest.mark.process
 @pytest.mark.browser
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("zone", "language", "local"),
     [
@@ -53,6 +54,7 @@ def _declare_at(house: House, dataset: str, at: datetime) -> None:
 
 @pytest.mark.process
 @pytest.mark.browser
+@pytest.mark.long
 def test_times_of_parts_that_arrive_later_are_local_too(house: House, visit: Visit, owner: rows.Key) -> None:
     job = house.job(house.ready_dataset(owner), owner)
     page = visit(owner, f"/dashboard/jobs/{job}")
@@ -63,6 +65,7 @@ def test_times_of_parts_that_arrive_later_are_local_too(house: House, visit: Vis
 
 @pytest.mark.process
 @pytest.mark.browser
+@pytest.mark.long
 def test_times_without_scripts_are_in_utc(house: House, visit: Visit, owner: rows.Key) -> None:
     page = visit(owner, f"/dashboard/datasets/{house.ready_dataset(owner)}", scripts=False)
     assert page.run(f"{TIME}.textContent.length") == len("2030-01-01 00:00")

@@ -23,6 +23,7 @@ from support.surrogate_tables import FAMILIES, Case, Drawn
 pytestmark = pytest.mark.long
 
 MODELS: Final = (*((family, None) for family in FAMILIES), ("linear-regression", 3.0))
+USUAL: Final = (("logistic-regression", None), ("linear-regression", None), ("poisson-regression", None))
 SIZES: Final = ((0, 2000), (1, 2000), (20, 2000), (1, 1))
 RUNS: Final[dict[str, dict[str, Any]]] = {
     "dp-psvi-surrogate": {},
@@ -69,7 +70,9 @@ def _without_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.long
 @pytest.mark.usefixtures("_without_fit")
 @pytest.mark.parametrize("epsilon", [pytest.param(0.1, marks=pytest.mark.sweep), 1.0])
-@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize(
+    "model", [pytest.param(each, marks=[pytest.mark.sweep] * (each not in USUAL)) for each in MODELS], ids=str
+)
 @pytest.mark.parametrize("run_id", RUNS)
 def test_release_of_a_nearly_empty_table_is_not_trusted(
     run_id: str, model: tuple[str, float | None], epsilon: float

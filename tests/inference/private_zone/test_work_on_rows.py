@@ -126,7 +126,7 @@ def _table(share: float, each: int) -> Table:
 
 @pytest.mark.long
 @EVERY
-@pytest.mark.parametrize("each", [1, EACH])
+@pytest.mark.parametrize("each", [pytest.param(1, marks=pytest.mark.sweep), EACH])
 def test_steps_and_shapes_do_not_depend_on_presence(problem: Problems, each: int) -> None:
     """W14: no block is skipped, and absent rows take the same steps as present ones."""
     _work(problem, each, 0.5)  # fills caches that live from one query to the next
