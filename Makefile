@@ -83,7 +83,7 @@ test-computing:
 test-waiting:
 	$(WAITING) -m "process and not (services or long)"
 
-test-long: $(INSTALLED) ## Sweeps over methods, models and tables; those with a backend are left to `make test-services`
+test-long: $(INSTALLED) ## Sweeps over methods, models and tables, and pages in a browser; `make test-services` runs those with a backend
 	$(TOGETHER) long-computing long-waiting
 
 long-computing:

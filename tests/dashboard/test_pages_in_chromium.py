@@ -157,6 +157,7 @@ def test_pages_of_a_role_are_accessible(states: States, visit: Visit, address: s
 
 @pytest.mark.process
 @pytest.mark.browser
+@pytest.mark.long
 def test_pages_of_visitors_are_accessible(states: States, chromium: Chromium, address: str) -> None:
     page = Page(chromium)
     for path in states.list_pages("nobody"):
@@ -169,6 +170,7 @@ def test_pages_of_visitors_are_accessible(states: States, chromium: Chromium, ad
 
 @pytest.mark.process
 @pytest.mark.browser
+@pytest.mark.long
 @pytest.mark.parametrize("role", ["owner", "analyst"])
 def test_first_pages_without_data_are_accessible(states: States, visit: Visit, address: str, role: str) -> None:
     page = visit(states.empty[role], "/dashboard")
@@ -179,6 +181,7 @@ def test_first_pages_without_data_are_accessible(states: States, visit: Visit, a
 
 @pytest.mark.process
 @pytest.mark.browser
+@pytest.mark.long
 @pytest.mark.slow
 def test_answers_to_forms_are_accessible(states: States, visit: Visit, address: str) -> None:
     page = visit(states.keys["owner"], "/dashboard")
@@ -201,6 +204,7 @@ def test_answers_to_forms_are_accessible(states: States, visit: Visit, address: 
 
 @pytest.mark.process
 @pytest.mark.browser
+@pytest.mark.long
 def test_a_new_key_is_shown_on_an_accessible_page(states: States, visit: Visit) -> None:
     page = visit(states.keys["admin"], "/dashboard/keys")
     for fields, words in (({"name": ""}, "There is a problem"), ({"name": "ward 7", "role": "owner"}, "cv_")):

@@ -284,6 +284,7 @@ def test_changes_are_in_the_audit_log_and_questions_are_not(
 
 @pytest.mark.process
 @pytest.mark.browser
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["job", "limit", "allocation"])
 def test_questions_and_answers_have_no_accessibility_fault(
     visit: Visit, owner: rows.Key, dataset: str, kind: str

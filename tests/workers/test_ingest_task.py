@@ -126,6 +126,7 @@ def shown(api: httpx.Client, owner: rows.Key, dataset_id: str) -> dict[str, Any]
     return content
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cuts", [(), (5,), (5, 5, 28, 29, 40)])
 def test_upload_in_parts_equals_the_whole(
     house: House, api: httpx.Client, owner: rows.Key, cuts: tuple[int, ...]
