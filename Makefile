@@ -62,7 +62,10 @@ COMPUTING := nice -n 5 $(BIN)/pytest -n $(WORKERS) --dist worksteal
 WAITING := $(BIN)/pytest -n $(WAITING_WORKERS) --dist loadfile --no-loadscope-reorder -p no:schemathesis -p no:hypothesispytest \
 	$(shell grep -rlF mark.process tests --include='test_*.py' | sort -r)
 
-check: lint ## Lint, and the fast tests: no database, no process, nothing slow
+check: $(INSTALLED) ## Lint, and the fast tests: no database, no process, nothing slow
+	$(TOGETHER) check-computing lint
+
+check-computing:
 	$(COMPUTING) -m "not (backend or sqlite or services or process or parsing or slow or long)"
 
 # Otherwise the data of the previous run would count, too.

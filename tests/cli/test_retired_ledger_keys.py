@@ -28,6 +28,8 @@ from app.vault.signing import Signer
 from tests.factories.tampering import rewrite_newest_entry
 from tests.ledger.support import Bench, commitment, costing
 
+pytestmark = pytest.mark.long
+
 
 def run(*command: str | Path) -> Result:
     return CliRunner().invoke(cli, [str(part) for part in command])

@@ -20,6 +20,8 @@ from app.vault.signing import Signer
 from tests.factories import rows
 from tests.factories.worker import House
 
+pytestmark = pytest.mark.long
+
 Verify = Callable[..., Result]
 TRIGGERS = {
     "sqlite": "SELECT 'DROP TRIGGER ' || name FROM sqlite_master WHERE type = 'trigger'",

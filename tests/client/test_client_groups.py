@@ -141,7 +141,7 @@ def test_another_size_is_computed_without_the_server() -> None:
         np.testing.assert_allclose(make_groups(answers)[0].choose(size).weight, expected, atol=2e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_w16_stated_errors_are_those_of_repeated_noise() -> None:
     """The figures of 400 noised answers to the same sums; the mean of stated variances is within a factor of two."""
     rng = np.random.default_rng(2)

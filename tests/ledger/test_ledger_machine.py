@@ -147,7 +147,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
-TestLedgerMachine = LedgerMachine.TestCase
+TestLedgerMachine = pytest.mark.long(LedgerMachine.TestCase)
 TestLedgerMachine.settings = settings(
     max_examples=15, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )

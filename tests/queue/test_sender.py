@@ -10,6 +10,8 @@ from kombu.exceptions import OperationalError
 from app.queue import INGEST_CONTENT, RUN_JOB, SUM_PARTITION, TASKS_QUEUE
 from app.queue.sender import CeleryQueue, make_celery_settings
 
+pytestmark = pytest.mark.long
+
 
 def _receive(data_dir: Path, count: int) -> list[tuple[str, object]]:
     celery = Celery("receiver", set_as_current=False, fixups=[])

@@ -16,6 +16,8 @@ from tests.factories import rows
 from tests.factories.datasets import problem
 from tests.factories.worker import House, job_body
 
+pytestmark = pytest.mark.long
+
 FORMATS = list(STORED_NAMES[Part.BELIEF])
 NAMES = ["age", "hours", "sex=Male", "intercept"]
 

@@ -102,7 +102,7 @@ def test_w12_answers_that_show_more_than_the_claim_are_reported(monkeypatch: pyt
         assert {record["holds"] for record in SECTIONS["releases"](Size(3, 10_000, 10_000, 2, 2, 2))} == {holds}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_w12_half_of_the_noise_is_refuted_by_guesses_in_several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """W7, W12: the audit that assumes nothing about canaries finds it; sixty runs are too few."""
     assert simulate_power(AnswerLaw(1.0), 100, 80) == 1

@@ -102,7 +102,7 @@ def measure_shares(own: SigmoidBelief, rows: Array32, belief: Array64, *, moving
     return np.array([*shares, np.linalg.norm(values / compute_units(blocks, 1), axis=1)])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_w5_no_row_exceeds_its_bounds_by_brute_force() -> None:
     """All rows of small networks are shorter than the bounds.
 

@@ -104,7 +104,7 @@ class _RoundedNoise:
         return sums + np.rint(scale * self._rng.standard_normal(len(sums))).astype(np.int64)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("noise", "schedule", "iterations", "bound"),
     [

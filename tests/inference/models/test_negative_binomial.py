@@ -32,7 +32,7 @@ def test_the_log_likelihood_is_scipys_up_to_a_constant(alpha: float) -> None:
     np.testing.assert_allclose(found - found[:, :1], exact - exact[:, :1], rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @DISPERSIONS
 @pytest.mark.parametrize("mean", [1e-6, 0.2, 1.0, 7.3, 300.0])
 def test_bounded_residuals_have_an_exact_mean_of_zero(alpha: float, mean: float) -> None:
