@@ -87,11 +87,13 @@ class ProviderKeys:
 
 def _read_signing_key(described: dict[str, Any]) -> PyJWK | None:
     """Read a key for one of :data:`ALGORITHMS`; None for any other key."""
-    if described.get("use", "sig") != "sig" or described.get("kty") not in {"RSA", "EC", "OKP"}:
+    allowed = {"alg": (None, *ALGORITHMS), "use": ("sig",), "kty": ("RSA", "EC", "OKP")}
+    stated = {"use": "sig"} | described
+    if not all(stated.get(name) in values for name, values in allowed.items()):
         return None
     try:
         key = PyJWK(described)
-    except (PyJWTError, ValueError, TypeError, AttributeError, NotImplementedError):
+    except PyJWTError:
         return None  # a provider may list keys that the library does not support
     weak = isinstance(key.key, RSAPublicKey) and key.key.key_size < _LEAST_RSA_BITS
     return None if weak or key.algorithm_name not in ALGORITHMS else key

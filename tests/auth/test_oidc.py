@@ -161,6 +161,17 @@ def test_short_rsa_keys_and_keys_for_encryption_are_not_used(service: SignInServ
     assert [found.find(name) for name in ("short", "first", "bad")] == [None] * 3
 
 
+@pytest.mark.parametrize("name", ["alg", "crv", "n", "e", "x", "kty", "use", "d", "oth"])
+def test_a_malformed_key_does_not_hide_the_others(service: SignInService, name: str) -> None:
+    service.new_key("rsa", "RS256")
+    listed = json.loads(service.answers["/keys"][2])["keys"]
+    wrong = [7, True, [], ["RS256"], {"a": 1}, "", "none", "A", "\u00e9", 10**400, None]
+    crooked = [each | {"kid": f"{place}", name: value} for place, value in enumerate(wrong) for each in listed]
+    service.answer("/keys", {"keys": [*crooked, *listed]})
+    found = ProviderKeys(Documents(service.authority), service.issuer)
+    assert found.find("rsa") is not None
+
+
 @pytest.mark.parametrize(
     "roles", [None, [], ["unknown"], "unknown", 7, {"owner": True}, ["vault-owner", "vault-admin"]]
 )
