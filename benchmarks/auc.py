@@ -25,11 +25,11 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 from scipy.linalg import solve_triangular
-from scipy.stats import rankdata
 
 from app.inference.core.model import Array64
 from app.inference.core.plan import PriorSpec
 from app.inference.post.laplace import Laplace
+from app.privacy.audit.shadow import compute_area
 from benchmarks.adult import load_adult10
 from benchmarks.cases import Case, compute_full_posterior, make_design_rows, make_logistic
 from benchmarks.designs import Rows
@@ -110,19 +110,6 @@ class Line:
     auc: float
 
 
-def compute_auc(scores: NDArray[np.floating], labels: NDArray[np.floating]) -> float:
-    """Compute the area under the ROC curve: the Mann-Whitney statistic of positive rows, where ties count one half.
-
-    Args:
-        scores: ``(n,)``, larger ones for rows that are more probably positive.
-        labels: ``(n,)``, positive above 0; both kinds occur.
-    """
-    positive = labels > 0
-    count = int(positive.sum())
-    ranks = rankdata(scores)
-    return float((ranks[positive].sum() - count * (count + 1) / 2) / (count * (len(labels) - count)))
-
-
 def rank_rows(x: Array64, belief: Laplace) -> Array64:
     """Compute the margins of rows ``x``, whose order is that of the predictive probabilities."""
     variance = np.square(solve_triangular(belief.factor, x.T, lower=True)).sum(axis=0)
@@ -172,16 +159,16 @@ def measure(name: str, epsilons: Sequence[float]) -> Iterator[Line]:
         assert split.case.exact is not None
         problem = _make_problem(split)
         blank = Line(name, problem.parameters, EXACT, math.inf, number, 0.0)
-        yield replace(blank, auc=compute_auc(rank_rows(split.x, split.case.exact), split.y))
+        yield replace(blank, auc=compute_area(rank_rows(split.x, split.case.exact), split.y > 0))
         for epsilon in (*epsilons, math.inf):
             for method in (VIPS, DEFAULT):
-                auc = compute_auc(rank_rows(split.x, _release(split.case, method, epsilon, number)), split.y)
+                auc = compute_area(rank_rows(split.x, _release(split.case, method, epsilon, number)), split.y > 0)
                 yield replace(blank, method=method, epsilon=epsilon, auc=auc)
             for method in (PERTURBED, PURE) if math.isfinite(epsilon) else ():
                 if (method, epsilon) not in settings:
                     settings[method, epsilon] = _choose_settings(problem, method, epsilon)
                 theta = _perturb(problem, method, epsilon, settings[method, epsilon], 1000 + number)
-                auc = compute_auc(split.x @ (split.unit * theta), split.y)
+                auc = compute_area(split.x @ (split.unit * theta), split.y > 0)
                 yield replace(blank, method=method, epsilon=epsilon, auc=auc)
 
 
@@ -229,7 +216,7 @@ def _choose_settings(problem: Problem, method: str, epsilon: float) -> Settings:
 
     def measure(settings: Settings, seed: int) -> float:
         try:
-            return -compute_auc(problem.x @ _perturb(problem, method, epsilon, settings, seed), problem.y)
+            return -compute_area(problem.x @ _perturb(problem, method, epsilon, settings, seed), problem.y > 0)
         except ValueError:
             return math.inf
 

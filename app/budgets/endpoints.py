@@ -29,8 +29,8 @@ def read_budget(services: Shared, caller: AnyCaller, dataset_id: str) -> BudgetV
 def change_budget(services: Shared, caller: Owner, dataset_id: str, body: LimitBody) -> BudgetView:
     """Set a new total limit.
 
-    A lower limit takes effect at once; it cannot be below the cost that is spent. A limit above the
-    highest so far opens a tranche. All costs are then stated at the new delta, so their epsilon is a little smaller.
+    A lower limit takes effect at once; it cannot be below the cost that is spent. A limit above the highest so far
+    opens a tranche. All costs are then stated at the new delta, so their epsilon is a little smaller.
     """
     with services.database.write() as tx:
         changed = service.change_limit(tx, services.ledger, caller, dataset_id, body)

@@ -69,7 +69,7 @@ class JobForm:
     prior_scales: str = ""
 
     @property
-    def aims(self) -> bool:
+    def is_by_widening(self) -> bool:
         """Whether the cost follows from a wanted widening; otherwise it is stated."""
         return self.goal == "widening"
 
@@ -98,9 +98,9 @@ class JobForm:
                 "target": self.target or None,
                 "prior": {"scale": self._read_number("prior_scale", mistakes)} | priors,
             },
-            "privacy": {"epsilon": 1.0 if self.aims else self._read_number("epsilon", mistakes)},
+            "privacy": {"epsilon": 1.0 if self.is_by_widening else self._read_number("epsilon", mistakes)},
         }
-        if self.aims:
+        if self.is_by_widening:
             self._read_number("widening", mistakes)
         if self.purpose:
             document["purpose"] = self.purpose

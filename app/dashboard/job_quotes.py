@@ -45,7 +45,7 @@ def quote_form(
         return quotes.quote_job(session, services.ledger, caller, _set_epsilon(document, epsilon), estimated=True)
 
     epsilon = document["privacy"]["epsilon"]
-    if typed.aims:
+    if typed.is_by_widening:
         _count(services, caller, MOST_QUOTES)
         epsilon, found = find_epsilon(quote, float(typed.widening), services.ledger.max_epsilon)
         return _show(document, epsilon, found)

@@ -18,18 +18,6 @@ from benchmarks.peers.objective_perturbation import minimise
 from benchmarks.peers.problem import Problem
 
 
-def test_area_is_the_share_of_ordered_pairs_with_ties_as_halves() -> None:
-    rng = np.random.default_rng(0)
-    scores, labels = rng.integers(0, 6, 40).astype(float), (rng.random(40) < 0.3).astype(float)
-    pairs = [
-        1.0 if up > down else 0.5 if up == down else 0.0
-        for up, down in product(scores[labels > 0], scores[labels == 0])
-    ]
-    assert auc.compute_auc(scores, labels) == np.float64(np.mean(pairs)).item()
-    assert auc.compute_auc(labels, labels) == 1.0
-    assert auc.compute_auc(-labels, labels) == 0.0
-
-
 def test_margins_have_the_order_of_predictive_probabilities() -> None:
     """Compare with means over draws of the belief; the mean alone gives another order."""
     rng = np.random.default_rng(1)

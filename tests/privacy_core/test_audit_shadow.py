@@ -53,6 +53,13 @@ def test_the_area_counts_ties_as_halves() -> None:
     assert compute_area(np.array([1.0, 1.0, 2.0]), np.array([1.0, 0.0, 1.0])) == pytest.approx(0.75)
 
 
+def test_the_area_is_the_share_of_ordered_pairs() -> None:
+    rng = np.random.default_rng(0)
+    scores, present = rng.integers(0, 6, 40).astype(float), rng.random(40) < 0.3
+    pairs = [(up > down) + (up == down) / 2 for up in scores[present] for down in scores[~present]]
+    assert compute_area(scores, present) == pytest.approx(np.mean(pairs), rel=1e-12)
+
+
 def test_complete_separation_has_a_finite_estimate() -> None:
     found = estimate_separation(np.arange(20.0), np.repeat([0.0, 1.0], 10))
     assert 2 < found < 5

@@ -93,7 +93,7 @@ def submit(request: Request, services: Shared, visitor: RunnerVisitor, form: Sen
     with services.database.read() as session:
         dataset = access.find_visible(session, visitor, typed.dataset_id)
     document, mistakes = typed.make_document()
-    if typed.aims:
+    if typed.is_by_widening:
         mistakes.add("widening", "Show the price first. Only a job with a cost can be submitted.")
     if mistakes:
         return _refuse(request, visitor, dataset, typed, mistakes)
@@ -164,7 +164,7 @@ def _render(
 
 def _write_epsilon(shown: ShownQuote | None, typed: JobForm) -> str:
     """Write the epsilon that is submitted: as it was typed, or with the three digits that were found."""
-    return f"{shown.document['privacy']['epsilon']:g}" if shown and typed.aims else typed.epsilon
+    return f"{shown.document['privacy']['epsilon']:g}" if shown and typed.is_by_widening else typed.epsilon
 
 
 def _write_submission(body: JobBody, origin: str) -> str:

@@ -41,6 +41,7 @@ from app.inference.core.statistics import (
     RowEncoder,
     StatisticBlock,
     compute_packed_length,
+    measure_signal,
     multiply_pairs,
     raise_to_noise,
     unpack_symmetric,
@@ -264,7 +265,7 @@ class SigmoidBelief:
         sums = averages.sums
         count = max(float(sums[COUNT][0]), 1.0)
         alone = np.outer(sums[VISIBLE], sums[HIDDEN] / count + 0.5).ravel()
-        return math.sqrt(max(float(np.mean(((sums[PRODUCTS] - alone) / averages.noise[PRODUCTS]) ** 2)) - 1, 0.0))
+        return measure_signal(sums[PRODUCTS], alone, averages.noise[PRODUCTS])
 
     def _pack(self, weights: Array64, moments: Array64, hidden: Array64, visible: Array64) -> Array64:
         return np.vstack((weights, moments, hidden, visible @ weights))

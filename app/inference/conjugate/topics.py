@@ -35,6 +35,7 @@ from app.inference.core.statistics import (
     ConjugateModel,
     RowEncoder,
     StatisticBlock,
+    measure_signal,
 )
 from app.inference.models.without_likelihood import LATENT_DIRICHLET
 from app.inference.private_zone.queries.topics import LEAST_LIKELIHOOD
@@ -159,17 +160,16 @@ def compute_noise_share(sums: Array64) -> float:
 
 
 def compute_signal(sums: Array64, noise: float) -> float:
-    """Compute the root mean square of ``sums`` ``(K, V)`` beyond independence, over their ``noise``.
+    """Compute the signal of ``sums`` ``(K, V)`` beyond independence, by :func:`measure_signal`.
 
-    If topics were the same, a sum would be the number of words of its topic times the share of its word. The noise adds
-    its variance to the mean square, which is subtracted. The signal is zero if the total may be noise alone: the shares
-    of the words are then not known.
+    If topics were the same, a sum would be the number of words of its topic times the share of its word. The signal is
+    zero if the total may be noise alone: the shares of the words are then not known.
     """
     total = float(sums.sum())
     if not total > CERTAIN * noise * math.sqrt(sums.size):
         return 0.0
     alone = np.outer(sums.sum(axis=1), sums.sum(axis=0) / total)
-    return math.sqrt(max(float(np.mean(((sums - alone) / noise) ** 2)) - 1, 0.0))
+    return measure_signal(sums, alone, noise)
 
 
 def remove_noise(sums: Array64) -> Array64:

@@ -157,6 +157,14 @@ def compute_units(blocks: Sequence[StatisticBlock], factor: float) -> Array64:
     return np.repeat(units, [block.length for block in blocks])
 
 
+def measure_signal(sums: Array64, expected: Array64, noise: float | Array64) -> float:
+    """Measure the root mean square of ``sums`` beyond those ``expected`` of nothing, over the deviation of their noise.
+
+    Noise adds 1 to the mean square, which is subtracted. All arrays have one shape.
+    """
+    return math.sqrt(max(float(np.mean(((sums - expected) / noise) ** 2)) - 1, 0.0))
+
+
 def split_answer(answer: Array64, blocks: Sequence[StatisticBlock]) -> dict[str, Array64]:
     """Split an answer ``(sum of lengths,)`` into blocks by name."""
     ends = np.cumsum([block.length for block in blocks])
