@@ -96,7 +96,7 @@ long-waiting:
 	$(WAITING) -m "long and process and not services"
 
 test-sweeps: $(INSTALLED) ## Further cases of the long tests, before a release: a quarter of an hour
-	$(COMPUTING) -m sweep $(shell grep -rlF mark.sweep tests --include='test_*.py')
+	$(BIN)/python -m tests.services $(COMPUTING) -m sweep $(shell grep -rlF mark.sweep tests --include='test_*.py')
 
 test-services: $(INSTALLED) ## Tests that depend on servers, on PostgreSQL, Redis and an S3 server, which it starts itself
 	$(BIN)/python -m tests.services $(TOGETHER) services-computing services-waiting

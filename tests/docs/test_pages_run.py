@@ -28,7 +28,6 @@ pytestmark = [pytest.mark.process, pytest.mark.long]
 LOCAL, REMOTE = "http://127.0.0.1:8000", "https://corevault.example"
 SERVER = "corevaultd up"
 """The command that the fixture has run already."""
-GRADES = re.compile("|".join(Grade))
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +53,14 @@ class Reader:
 
     def follow(self, page: str) -> int:
         """Run the blocks of a page and compare their outputs. Returns the number of blocks."""
-        output, count = "", 0
+        output, count, before = "", 0, None
         for block in read_blocks(ROOT / page):
             if block.language == "text":
+                if before is not None and output.strip() in set(Grade) - {block.code.strip()}:
+                    output = self.run(before)  # one in about 170 has another grade by chance: buy again
                 assert _list_words(output) == _list_words(block.code), f"{block}\n{output}"
             elif not block.reason and SERVER not in block.code:
-                output, count = self.run(block), count + 1
+                output, count, before = self.run(block), count + 1, block
         for client in (each for each in self._names.values() if isinstance(each, Client)):
             client.close()  # as the end of the prompt does
         return count
@@ -97,8 +98,7 @@ class Reader:
 
 
 def _list_words(output: str) -> list[list[str]]:
-    """List the words of each line; noise decides the grade of a release, so all grades count as the same word."""
-    words = (re.findall(r"[^\W\d]+", GRADES.sub("grade", line)) for line in output.splitlines())
+    words = (re.findall(r"[^\W\d]+", line) for line in output.splitlines())
     return [line for line in words if line]
 
 
