@@ -158,9 +158,10 @@ def compute_units(blocks: Sequence[StatisticBlock], factor: float) -> Array64:
 
 
 def measure_signal(sums: Array64, expected: Array64, noise: float | Array64) -> float:
-    """Measure the root mean square of ``sums`` beyond those ``expected`` of nothing, over the deviation of their noise.
+    """Measure the signal in ``sums``: the root mean square of their distance to those ``expected`` without a signal.
 
-    Noise adds 1 to the mean square, which is subtracted. All arrays have one shape.
+    The unit is the deviation of the ``noise``, which adds 1 to the mean square; that is subtracted.
+    All arrays have one shape.
     """
     return math.sqrt(max(float(np.mean(((sums - expected) / noise) ** 2)) - 1, 0.0))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
@@ -89,7 +90,7 @@ def choose_by_training(scores: Array64, present: Array64, goal: Callable[[Counts
     return float(max(np.quantile(scores, np.linspace(0.01, 0.99, _THRESHOLDS)), key=lambda found: rank(float(found))))
 
 
-def compute_area(scores: Array64, present: Array64) -> float:
+def compute_area(scores: Array64, present: Array64 | NDArray[np.bool_]) -> float:
     """Compute the area under the curve of ``scores``: how often a run with the canary has the higher score."""
     is_in = np.asarray(present, dtype=bool)
     ranks = rankdata(scores)
