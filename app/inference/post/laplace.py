@@ -20,7 +20,7 @@ MAX_HALVINGS = 200
 
 
 class LaplaceDiverged(ArithmeticError):
-    """The weighted points are not finite, so there is no posterior."""
+    """The weighted points, or their log posterior, are not finite, so there is no posterior."""
 
 
 class Likelihood(Protocol):
@@ -87,7 +87,7 @@ def fit_laplace(
         tolerance: of the squared Newton decrement, which is twice the distance to the mode in nats.
 
     Raises:
-        LaplaceDiverged: if rows or weights are not finite.
+        LaplaceDiverged: if rows or weights are not finite, or the log posterior overflows where the search ends.
     """
     posterior = _Posterior(model, rows, weights, prior)
     mean = start
@@ -130,6 +130,9 @@ class _Posterior:
         """Take the longest halved step that raises the log posterior, up to rounding.
 
         Returns None if there is none down to steps whose rise rounding would hide.
+
+        Raises:
+            LaplaceDiverged: if there is none, and the log posterior at ``mean`` is not finite.
         """
         value = self.value(mean, expansion)
         slack = 1e-12 * abs(value)
@@ -142,6 +145,8 @@ class _Posterior:
             length *= 0.5
             if length * decrement < 1e-3 * slack:  # the expected rise is hidden
                 break
+        if not math.isfinite(value):
+            raise LaplaceDiverged("the log posterior is not finite")
         return None
 
 

@@ -60,6 +60,18 @@ def test_a_search_ends_where_no_step_raises_the_posterior() -> None:
     assert model.expansions < MAX_HALVINGS / 2
 
 
+class _Overflowing:
+    """A likelihood beyond double precision: its derivatives are finite, its value is not."""
+
+    def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
+        return Expansion(float("nan"), np.ones(2), np.eye(2))
+
+
+def test_a_search_that_ends_at_no_finite_value_is_refused() -> None:
+    with pytest.raises(LaplaceDiverged):
+        fit_laplace(_Overflowing(), np.zeros((1, 2)), np.ones(1), NormalPrior(np.ones(2)), np.zeros(2))
+
+
 def test_a_search_shortens_a_step_that_is_far_too_long() -> None:
     """At the start, the curvature is that of a wide prior alone."""
     model, rows, weights = LogisticRegression(1), np.array([[-1.0], [1.0]]), np.array([5e6, 3.0])
