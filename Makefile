@@ -7,8 +7,8 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 # Processes that tests start would otherwise compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
-# One more than there are cores, because some of the tests that compute also wait.
-WORKERS ?= $(shell expr $(or $(shell nproc 2> /dev/null),2) + 1)
+# One more than there are cores, because some of the tests that compute also wait. `nproc` heeds OMP_NUM_THREADS.
+WORKERS ?= $(shell expr $(or $(shell env -u OMP_NUM_THREADS nproc 2> /dev/null),2) + 1)
 WAITING_WORKERS ?= 3
 
 .DEFAULT_GOAL := help

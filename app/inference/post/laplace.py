@@ -101,8 +101,10 @@ def fit_laplace(
         climbed = posterior.climb(mean, expansion, step, decrement)
         if climbed is None:
             break
-        mean, expansion = climbed
+        mean, expansion, is_level = climbed
         factor = _factorise(expansion)
+        if is_level:
+            break
     return Laplace(mean, factor)
 
 
@@ -126,13 +128,15 @@ class _Posterior:
 
     def climb(
         self, mean: Array64, expansion: Expansion, step: Array64, decrement: float
-    ) -> tuple[Array64, Expansion] | None:
+    ) -> tuple[Array64, Expansion, bool] | None:
         """Take the longest halved step that raises the log posterior, up to rounding.
 
-        Returns None if there is none down to steps whose rise rounding would hide.
+        Returns the point, its expansion, and whether rounding hides the rise of a step that was halved: then the
+        gradient is rounding, too, or does not belong to the value, and further steps would gain nothing. Returns None
+        if no step raises the log posterior.
 
         Raises:
-            LaplaceDiverged: if there is none, and the log posterior at ``mean`` is not finite.
+            LaplaceDiverged: if no step raises it, and it is not finite at ``mean``.
         """
         value = self.value(mean, expansion)
         slack = 1e-12 * abs(value)
@@ -140,11 +144,10 @@ class _Posterior:
         for _ in range(MAX_HALVINGS):
             proposal = mean + length * step
             expansion = self.expand(proposal)
-            if self.value(proposal, expansion) >= value + 1e-4 * length * decrement - slack:
-                return proposal, expansion
+            reached = self.value(proposal, expansion)
+            if reached >= value + 1e-4 * length * decrement - slack:
+                return proposal, expansion, length < 1 and reached <= value + slack
             length *= 0.5
-            if length * decrement < 1e-3 * slack:  # the expected rise is hidden
-                break
         if not math.isfinite(value):
             raise LaplaceDiverged("the log posterior is not finite")
         return None

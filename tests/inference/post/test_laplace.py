@@ -40,24 +40,26 @@ def test_points_that_are_not_finite_are_refused() -> None:
         fit_laplace(LogisticRegression(2), np.full((2, 2), np.nan), np.ones(2), NormalPrior(np.ones(2)), np.zeros(2))
 
 
-class _Rounded:
-    """A likelihood that no step raises.
+class _Falling:
+    """A likelihood whose gradient is wrong, as by rounding at huge weights: it falls beyond ``radius`` from 0."""
 
-    Its gradient is large, as after rounding at huge weights.
-    """
-
-    expansions = 0
+    def __init__(self, value: float, radius: float) -> None:
+        self.value, self.radius, self.expansions = value, radius, 0
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
         self.expansions += 1
-        return Expansion(-1e3 * float(np.any(theta)), np.ones(2), np.eye(2))
+        return Expansion(self.value - 1e6 * float(np.any(np.abs(theta) > self.radius)), np.ones(2), np.eye(2))
 
 
-def test_a_search_ends_where_no_step_raises_the_posterior() -> None:
-    model = _Rounded()
+@pytest.mark.parametrize(
+    ("value", "radius", "most"),
+    [pytest.param(0.0, 0.0, MAX_HALVINGS + 1, id="no step rises"), pytest.param(-1e9, 1e-3, 50, id="no rise shows")],
+)
+def test_a_search_ends_where_steps_gain_nothing(value: float, radius: float, most: int) -> None:
+    model = _Falling(value, radius)
     found = fit_laplace(model, np.zeros((1, 2)), np.ones(1), NormalPrior(np.ones(2)), np.zeros(2))
-    assert found.mean.tolist() == [0, 0]
-    assert model.expansions < MAX_HALVINGS / 2
+    assert np.max(np.abs(found.mean)) <= radius
+    assert model.expansions <= most
 
 
 class _Overflowing:
