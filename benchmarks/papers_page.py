@@ -229,6 +229,8 @@ OTHERS: Final = (
           "releases."),
     Other("V 1 to 3, Table 1", "private topics (LDA)", "topics.md",
           "Cannot be had (data): the articles of Wikipedia. A generated corpus replaces them."),
+    Other("V 2, 3", "private topics by batch, composition and iteration", "topic-batches.md",
+          "The generated corpus again."),
     Other("V Table 1", "topics of real texts", "news-topics.md", "News articles, in place of Wikipedia."),
     Other("V 5", "private logistic regression (VIPS), by AUC", "auc.md",
           "The stroke data cannot be had; census income replaces them. There, objective perturbation has larger "

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from app.inference.conjugate import make_run_problem
 from app.inference.conjugate.topics import LEAST_SIGNAL
+from app.inference.core.belief import Block
 from app.inference.core.facts import Column, DeclaredFacts
-from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest
+from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
 from app.inference.core.release import BeliefRelease
 from app.inference.private_zone.mechanisms import DiscreteGaussian, NoiseSource
 from app.inference.private_zone.oracle import ClippedGaussianOracle
@@ -150,20 +151,12 @@ def make_facts(documents: int, words: int) -> DeclaredFacts:
 def measure_run(codes: Codes, fresh: Codes, *, noise: float, share: float, seed: int, source: NoiseSource) -> Line:
     """Run once and measure the release."""
     start = time.process_time()
-    facts = make_facts(len(codes), WORDS)
-    spec = ModelSpec("latent-dirichlet-allocation", ("word",), None, topics=TOPICS)
     planned = PLANNED_NOISE if isinstance(source, NoNoise) else noise
-    request = PlanRequest("vips", 1, spec, {"clipping_share": share}, Mechanism(planned, RATE, ITERATIONS))
-    plan = make_plan(request, facts)
-    columns: dict[str, NDArray[Any]] = {"word": codes.ravel().astype(np.uint16)}
-    table = Table(columns | {"_present": np.ones(codes.size, dtype=np.uint8)}, LENGTH)
-    rng = np.random.default_rng(seed)
-    model = make_run_problem(plan, facts).model
-    oracle = ClippedGaussianOracle(model, plan, facts, table, noise=source, sampling=np.random.default_rng(1000 + seed))
-    released = run(plan, facts, oracle, rng, lambda _: None)
+    prepared = prepare(codes, Mechanism(planned, RATE, ITERATIONS), share, seed, source)
+    released = run(*prepared, np.random.default_rng(seed), lambda _: None)
     seconds = time.process_time() - start
     assert isinstance(released, BeliefRelease)
-    topics = read_topics(released)
+    topics = read_topics(released.blocks)
     best = np.sort(topics.probabilities, axis=1)[:, ::-1].mean(axis=0)
     return Line(
         what="without noise" if isinstance(source, NoNoise) else "run",
@@ -181,9 +174,23 @@ def measure_run(codes: Codes, fresh: Codes, *, noise: float, share: float, seed:
     )
 
 
-def read_topics(released: BeliefRelease) -> Topics:
-    """Read a release as the client does."""
-    topics, document = (block.arrays for block in released.blocks)
+def prepare(
+    codes: Codes, mechanism: Mechanism, share: float, seed: int, source: NoiseSource
+) -> tuple[MechanismPlan, DeclaredFacts, ClippedGaussianOracle]:
+    """Prepare a run on documents ``(d, LENGTH)``: its plan, the declared facts, and the oracle."""
+    facts = make_facts(len(codes), WORDS)
+    spec = ModelSpec("latent-dirichlet-allocation", ("word",), None, topics=TOPICS)
+    plan = make_plan(PlanRequest("vips", 1, spec, {"clipping_share": share}, mechanism), facts)
+    columns: dict[str, NDArray[Any]] = {"word": codes.ravel().astype(np.uint16)}
+    table = Table(columns | {"_present": np.ones(codes.size, dtype=np.uint8)}, LENGTH)
+    model = make_run_problem(plan, facts).model
+    sampling = np.random.default_rng(1000 + seed)
+    return plan, facts, ClippedGaussianOracle(model, plan, facts, table, noise=source, sampling=sampling)
+
+
+def read_topics(blocks: Sequence[Block]) -> Topics:
+    """Read the blocks of a belief as the client does."""
+    topics, document = (block.arrays for block in blocks)
     return Topics(tuple(topics["values"].tolist()), topics["concentration"], document["concentration"][0])
 
 

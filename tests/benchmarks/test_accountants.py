@@ -123,6 +123,7 @@ def test_w9_the_ledger_is_never_below_the_stored_prices() -> None:
 
 
 @pytest.mark.services
+@pytest.mark.timeout(600)
 def test_w9_the_ledger_is_never_below_tensorflow_privacy(tmp_path: Path) -> None:
     """W9: the package is installed in a separate environment, and asked."""
     points = [point for point in list_points() if point.count < 1000][::20]

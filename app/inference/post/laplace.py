@@ -20,7 +20,7 @@ MAX_HALVINGS = 200
 
 
 class LaplaceDiverged(ArithmeticError):
-    """The weighted points, or their log posterior, are not finite, so there is no posterior."""
+    """There is no posterior: the weighted points or its logarithm are not finite."""
 
 
 class Likelihood(Protocol):
