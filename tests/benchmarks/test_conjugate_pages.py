@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from app.inference.conjugate.belief_network import PAIRS, SigmoidBelief
-from benchmarks import news_topics, sbn, topics
+from benchmarks import news_topics, sbn, topic_batches, topics
+from benchmarks.experiments import composition
 from benchmarks.pixel_bounds import MATRICES, PixelBounds
 
 RUN = topics.Line("run", 1.0, 0.05, 0, 360.0, 0.2, 6.5, "centre-only", 0.06, 0.05, 0.04, 12.0)
@@ -42,6 +43,53 @@ def test_the_page_about_topics_has_every_setting(tmp_path: Path) -> None:
     assert "not usable at a signal of 4 or less" in page
     topics.draw_picture(make_topic_lines(), (280.0, 506.0), tmp_path / "topics.png")
     assert (tmp_path / "topics.png").stat().st_size > 1000
+
+
+def make_batch_lines(needed: float) -> list[topic_batches.Line]:
+    lines = [
+        topic_batches.Line(iterations, noise, seed, done, 100.0 + 2 * iterations + 10 * noise + seed - done)
+        for seed in (0, 1, 2)
+        for iterations in topic_batches.ITERATIONS
+        for noise in (0.0, *topic_batches.NOISES)
+        for done in {iterations, *topic_batches.PLACES}
+    ]
+    return lines + [
+        replace(line, noise=needed, perplexity=line.perplexity + 50)
+        for line in lines
+        if (line.noise, line.iterations) == (topics.USUAL_NOISE, topic_batches.LARGEST)
+    ]
+
+
+def test_the_page_about_batches_has_every_cost_and_both_compositions(tmp_path: Path) -> None:
+    needed = topic_batches.find_needed_noise()
+    lines = make_batch_lines(needed)
+    page = topic_batches.render_page(lines, {"cores": "2"})
+    text = page.replace("\n", " ")
+    assert page.count("| 0.0125 | 80 |") == len(topic_batches.NOISES) + 1
+    assert "| 0.05 | 20 | 1.24 | 1.21 | " in page
+    assert "| 0.05 | 20 | 0 | – | – | 121 |" in page  # the median of three runs
+    assert "at the same noise: at 5 of 5 noise multipliers" in text
+    worse = [replace(line, perplexity=1 / line.perplexity) for line in lines]
+    assert "at the same noise: at 0 of 5 noise multipliers" in topic_batches.render_page(worse, {}).replace("\n", " ")
+    assert "is 50 above that by the accountant after 5 iterations, and 50 after all." in text
+    topic_batches.draw_picture(lines, tmp_path / "batches.png")
+    assert (tmp_path / "batches.png").stat().st_size > 1000
+
+
+def test_strong_composition_needs_more_noise_for_the_same_cost() -> None:
+    needed, rate = topic_batches.find_needed_noise(), 1 / topic_batches.LARGEST
+    strong = composition.compose_strongly(needed, rate, topic_batches.LARGEST, topic_batches.DELTA)
+    assert needed > topics.USUAL_NOISE
+    assert strong == pytest.approx(topics.compute_epsilon(topics.USUAL_NOISE, topic_batches.DELTA), rel=1e-2)
+
+
+def test_a_run_is_measured_at_the_places_of_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_batches, "PLACES", (1, 3))
+    _, codes = topics.draw_corpus(np.random.default_rng(0), 60)
+    found = list(topic_batches.measure_run(codes[:50], codes[50:], iterations=3, noise=0.0, seed=0, each=True))
+    (last,) = topic_batches.measure_run(codes[:50], codes[50:], iterations=3, noise=0.0, seed=0)
+    assert [line.done for line in found] == [1, 3]
+    assert found[-1] == last
 
 
 def test_the_page_about_networks_has_every_setting(tmp_path: Path) -> None:
