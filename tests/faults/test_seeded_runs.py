@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from app.db import Database
-from tests.factories import stack
 from tests.faults.seeded import BATCH, run_batch
 
-RUNS = 100 if stack.on_services() else 200
+RUNS, FEW = 200, 60
+"""Seeded runs, and those of them that are not left to `make test-sweeps`."""
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("begin", range(0, RUNS, BATCH))
+@pytest.mark.parametrize(
+    "begin", [pytest.param(begin, marks=[pytest.mark.sweep] * (begin >= FEW)) for begin in range(0, RUNS, BATCH)]
+)
 def test_ledger_is_right_and_every_job_ends_after_random_faults(begin: int, database: Database, tmp_path: Path) -> None:
     run_batch(range(begin, begin + BATCH), database, tmp_path)
