@@ -55,6 +55,11 @@ class Parser(argparse.ArgumentParser):
         """The options, without positional arguments."""
         return [action for action in self._actions if action.option_strings]
 
+    @property
+    def choices(self) -> Sequence[str]:
+        """The values that the positional arguments can have, if they are few."""
+        return [word for action in self._actions if not action.option_strings for word in action.choices or ()]
+
     def error(self, message: str) -> NoReturn:
         """Prints the sentence and ends with exit code 2."""
         for pattern, sentence in _MESSAGES:
