@@ -39,7 +39,7 @@ def _write_bash(commands: Mapping[str, Parser]) -> str:
     }
     options = (
         f'    {name}) options="{" ".join(flag for each in parser.options for flag in each.option_strings)}"'
-        f'{_assign_arguments(parser)} ;;'
+        f"{_assign_arguments(parser)} ;;"
         for name, parser in commands.items()
     )
     return _BASH.format(names=" ".join(commands), values="\n".join(sorted(values)), options="\n".join(options))
@@ -61,14 +61,15 @@ def _list_fish_lines(commands: Mapping[str, Parser]) -> Iterator[str]:
     for name, parser in commands.items():
         yield f"complete -c corevault -n __fish_use_subcommand -f -a {name} -d {_quote(parser.description or '')}"
         if parser.choices:
-            yield f"complete -c corevault -n '__fish_seen_subcommand_from {name}' -f -a {_quote(' '.join(parser.choices))}"
+            words = _quote(" ".join(parser.choices))
+            yield f"complete -c corevault -n '__fish_seen_subcommand_from {name}' -f -a {words}"
         values = dict(_list_values(parser))
         for option in parser.options:
             flags = " ".join(
                 f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.option_strings
             )
-            words = values.get(option.option_strings[-1])
-            given = f" -x -a {_quote(' '.join(words))}" if words else "" if option.nargs == 0 else " -r"
+            listed = values.get(option.option_strings[-1])
+            given = f" -x -a {_quote(' '.join(listed))}" if listed else "" if option.nargs == 0 else " -r"
             described = f" -d {_quote(option.help)}" if option.help else ""
             yield f"complete -c corevault -n '__fish_seen_subcommand_from {name}' {flags}{given}{described}"
 
