@@ -76,7 +76,8 @@ def _raise(locked: LockedAccount, dataset_id: str, epsilon: float, delta: float 
         raise InvalidRequest.at("/delta", "A limit above the highest so far needs a delta for the epsilon it adds.")
     total_delta = balance.total.delta + delta
     check_delta(total_delta, max(share.slots for share in balance.datasets.values()), "/delta")
-    tranche = make_design_pot(epsilon - balance.guaranteed_epsilon, delta, locked.context.max_epsilon, "/epsilon")
+    before = balance.guaranteed_epsilon
+    tranche = make_design_pot(epsilon - before, delta, locked.context.max_epsilon, "/epsilon", before)
     locked.append(LIMIT_CHANGED, dataset_id, _body(locked, epsilon, total_delta, tranche))
 
 
