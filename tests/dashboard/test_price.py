@@ -208,6 +208,7 @@ def test_a_search_is_refused_before_its_first_estimate(
     with open_browser(create_app(replace(house.services, rates=rates)), analyst) as browser:
         page = browser.post("/dashboard/price", data=_fields(dataset, goal="widening", widening="1.5"))
     assert page.status_code == 429
+    assert int(page.headers["retry-after"]) >= 1
     assert made == []
 
 
