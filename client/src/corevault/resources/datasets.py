@@ -1,6 +1,7 @@
 """``client.datasets``: declare, check, upload and delete datasets; with the calls of their accounts."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -160,7 +161,7 @@ class AsyncDatasets(AsyncAccounts):
         A source that can be read twice is first checked on this machine, as by ``schema.check``. The upload stops with
         ``TooManyNullRows`` if more than ``max_null_share`` of the rows would be null. It stops with ``InvalidArgument``
         if the columns are not the declared ones, or if there are more rows than slots. 1.0 allows any share of null
-        rows, None skips the check.
+        rows, None skips the check. ``misfits`` of the check are issued as warnings.
 
         The server answers after it has stored the bytes; ``wait_until_ready`` waits until it has read them.
         ``progress`` is True for a bar, or a function that is called with the number of bytes sent.
@@ -209,6 +210,8 @@ class AsyncDatasets(AsyncAccounts):
             )
         if check.null_share > max_null_share:
             raise TooManyNullRows(check, max_null_share)
+        for misfit in check.misfits:
+            warnings.warn(f"The upload's check: {misfit}", stacklevel=2)
 
     async def open_uploads(self, dataset_id: str | Dataset, *, limit: int | None = None) -> Page[OpenUpload]:
         """The incomplete uploads in parts (owner). Each can be resumed or discarded.
