@@ -59,7 +59,7 @@ def test_clamped_cells_and_undeclared_columns_are_counted() -> None:
 
 
 GROUP = (
-    "work_a, work_b: in every row exactly one of them is 1. If the codebook says so too, declare one categorical "
+    "work_a, work_b: in every row exactly one of them is 1. If the codebook agrees, declare one categorical "
     "column in their place."
 )
 HOT = {"work_a": [1, 0] * 10, "work_b": [0, 1] * 10, "n": [3] * 20, "ill": [1, 0] * 10}
@@ -69,8 +69,8 @@ HOT = {"work_a": [1, 0] * 10, "work_b": [0, 1] * 10, "n": [3] * 20, "ill": [1, 0
 def test_advice_finds_numbers_that_are_binary_or_a_category(form: Any) -> None:
     schema = Schema(*(integer(name, 0, 9) if name != "ill" else binary(name) for name in HOT))
     assert schema.check(form(HOT)).advice == (
-        "work_a: contains only 0 and 1. If the codebook says so too, declare it as binary.",
-        "work_b: contains only 0 and 1. If the codebook says so too, declare it as binary.",
+        "work_a: contains only 0 and 1. If the codebook agrees, declare it as binary.",
+        "work_b: contains only 0 and 1. If the codebook agrees, declare it as binary.",
         GROUP,
     )
 
@@ -99,7 +99,7 @@ def test_advice_names_cells_that_do_not_fit_and_quotes_none() -> None:
     table = {"sex": ["F", "", None], "x": ["a", 0.5, ""], "n": [1.5, 2, 3], "b": [2, 1, "yes"], "far": [7, 8, 0.5]}
     check = schema.check(table)
     assert check.advice == (
-        "sex: 1 cell is none of the declared categories (f, m).",
+        "sex: 1 cell is not among the declared categories (f, m).",
         "x: 1 cell is no number such as 0.5.",
         "n: 1 cell is no whole number such as 7.",
         "b: 2 cells are neither 0 nor 1, true nor false.",

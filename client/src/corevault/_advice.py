@@ -30,7 +30,10 @@ def count_unfit(cells: Cells, missing: NDArray[np.bool_]) -> int:
 
 
 class Groups:
-    """Columns whose names begin alike, as ``work_private`` and ``work_public``, with exactly one 1 in each row."""
+    """Groups of columns with exactly one 1 in each row.
+
+    Their names have the same beginning, as ``work_private`` and ``work_public``.
+    """
 
     def __init__(self, names: Iterable[str]) -> None:
         stems: dict[str, list[str]] = {}
@@ -56,7 +59,7 @@ def advise_unfit(column: "Column", unfit: int) -> str:
         return f"{column.name}: {are} {_FITS[column.type]}."
     rest = ", …" if len(column.categories) > _SHOWN else ""
     declared = ", ".join(column.categories[:_SHOWN])
-    return f"{column.name}: {are} none of the declared categories ({declared}{rest})."
+    return f"{column.name}: {are} not among the declared categories ({declared}{rest})."
 
 
 def advise_clamped(column: "Column", clamped: int) -> str:
@@ -70,9 +73,9 @@ def advise_clamped(column: "Column", clamped: int) -> str:
 def advise_types(truths: Sequence[str], groups: Groups) -> Iterator[str]:
     """Sentences about columns that have a better type; ``truths`` are the names of columns with only 0 and 1."""
     for name in truths:
-        yield f"{name}: contains only 0 and 1. If the codebook says so too, declare it as binary."
+        yield f"{name}: contains only 0 and 1. If the codebook agrees, declare it as binary."
     for names in groups.names:
         yield (
-            f"{', '.join(names)}: in every row exactly one of them is 1. If the codebook says so too, declare one "
+            f"{', '.join(names)}: in every row exactly one of them is 1. If the codebook agrees, declare one "
             "categorical column in their place."
         )
