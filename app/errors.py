@@ -149,7 +149,10 @@ class InvalidRequest(CorevaultError):
 
 class MethodNotAllowedOnPrivateData(CorevaultError):
     code = "method_not_allowed_on_private_data"
-    default = "This method is not private. It runs only on datasets whose sensitivity is 'public'."
+    default = (
+        "This method is not private. It runs only on datasets whose sensitivity is 'public'. Leave the method out, or "
+        "choose a private one."
+    )
 
 
 class DigestMismatch(CorevaultError):

@@ -39,9 +39,11 @@ def test_a_limit_never_falls_below_what_is_spent_and_reserved(bench: Bench) -> N
     bench.reserve("job_2", costing(0.4))
     budget = bench.budget()
     total = budget.spent.epsilon + budget.reserved.epsilon
-    with pytest.raises(StateConflict):
+    with pytest.raises(StateConflict) as refusal:
         bench.change_limit(total - 1e-6)
     assert bench.budget() == budget
+    least = float(refusal.value.detail.partition("Use at least ")[2].removesuffix("."))
+    assert total <= least < total + 1e-3
     bench.change_limit(total + 1e-6)
     after = bench.budget()
     assert after.remaining.epsilon < 0.01

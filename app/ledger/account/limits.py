@@ -60,8 +60,12 @@ def _lower(locked: LockedAccount, dataset_id: str, epsilon: float, delta: float 
     _check_same_delta(delta, total.delta)
     if epsilon == total.epsilon:
         return
-    if epsilon < admission.compose(locked.balance):
-        raise StateConflict("The limit cannot be lower than the budget that is spent and reserved already.")
+    used = admission.compose(locked.balance)
+    if epsilon < used:
+        raise StateConflict(
+            f"The limit cannot be lower than the budget that is spent and reserved already. Use at least "
+            f"{math.ceil(used * 1e4) / 1e4:.10g}."
+        )
     locked.append(LIMIT_CHANGED, dataset_id, _body(locked, epsilon, total.delta, None))
 
 
