@@ -3,10 +3,11 @@
 A problem contains no value that a caller sent, no message of a library, and nothing that was read from rows.
 """
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -70,7 +71,7 @@ def make_response(error: CorevaultError, request_id: str, headers: Mapping[str, 
     return JSONResponse(make_document(error, request_id), status, {"Cache-Control": "no-store"} | extra, MEDIA_TYPE)
 
 
-def set_retry_after(headers: MutableMapping[str, str], status: int) -> None:
+def set_retry_after(headers: dict[str, str] | MutableHeaders, status: int) -> None:
     """Set the default seconds to wait, if the status needs them."""
     if status in {429, 503}:
         headers.setdefault("Retry-After", str(RETRY_AFTER_SECONDS))
