@@ -38,7 +38,10 @@ class Internal(CorevaultError):
 
 class Unauthenticated(CorevaultError):
     code = "unauthenticated"
-    default = "Send a valid API key as 'Authorization: Bearer cv_…'."
+    default = (
+        "The API key is missing, wrong, expired or revoked. Send a valid one as 'Authorization: Bearer cv_…'. "
+        "In the Python client, it is the argument api_key."
+    )
 
 
 class Forbidden(CorevaultError):
