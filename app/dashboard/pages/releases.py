@@ -41,7 +41,9 @@ from app.releases.coefficients import (
 from app.releases.groups import Groups, read_groups
 from app.releases.http.formats import STORED_NAMES, Part
 from app.releases.models import Release
+from app.releases.proof import check_certificate
 from app.services import Services, Shared
+from app.vault.signing import KeyRing
 
 ROWS: Final = 50
 MOST_COLUMNS: Final = 40
@@ -109,7 +111,9 @@ def show_release(request: Request, services: Shared, visitor: MaybeVisitor, rele
     with services.database.read() as session:
         release = service.find_readable(session, visitor, release_id)
         dataset = datasets.get(session, release.dataset_id)
-    assert dataset is not None
+        assert dataset is not None
+        ring = KeyRing(key.public_key for key in services.verification_keys if key.use == "release")
+        checks = [*check_certificate(session, ring, release, private=dataset.sensitivity == "private")]
     grade = find_grade(release.body)
     numbers = _NUMBERS.get((release.id, grade))
     if numbers is None:
@@ -126,6 +130,7 @@ def show_release(request: Request, services: Shared, visitor: MaybeVisitor, rele
         body=release.body,
         certificate=release.certificate,
         rules=describe_certificate(statement),
+        checks=checks,
         grade=grade,
         grade_in_words=GRADES.get(grade, "The method makes no statement about its reliability."),
         reasons=_find_reasons(release.body),
