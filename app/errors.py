@@ -38,7 +38,10 @@ class Internal(CorevaultError):
 
 class Unauthenticated(CorevaultError):
     code = "unauthenticated"
-    default = "Send a valid API key as 'Authorization: Bearer cv_…'."
+    default = (
+        "The API key is missing, wrong, expired or revoked. Send a valid one as 'Authorization: Bearer cv_…'. "
+        "In the Python client, it is the argument api_key."
+    )
 
 
 class Forbidden(CorevaultError):
@@ -149,7 +152,10 @@ class InvalidRequest(CorevaultError):
 
 class MethodNotAllowedOnPrivateData(CorevaultError):
     code = "method_not_allowed_on_private_data"
-    default = "This method is not private. It runs only on datasets whose sensitivity is 'public'."
+    default = (
+        "This method is not private. It runs only on datasets whose sensitivity is 'public'. Leave the method out, or "
+        "choose a private one."
+    )
 
 
 class DigestMismatch(CorevaultError):

@@ -59,7 +59,7 @@ class JobForm:
     target: str = ""
     features: tuple[str, ...] = ()
     prior_scale: str = "1"
-    size: str = "50"
+    size: str = ""
     goal: str = "widening"
     widening: str = "1.2"
     epsilon: str = "0.5"
@@ -91,7 +91,6 @@ class JobForm:
         document: dict[str, Any] = {
             "dataset_id": self.dataset_id,
             "method": registry.DEFAULT,
-            "size": self._read_whole("size", mistakes),
             "model": {
                 "family": self.family,
                 "features": [*self.features, *terms],
@@ -100,6 +99,8 @@ class JobForm:
             },
             "privacy": {"epsilon": 1.0 if self.is_by_widening else self._read_number("epsilon", mistakes)},
         }
+        if self.size:
+            document["size"] = self._read_whole("size", mistakes)
         if self.is_by_widening:
             self._read_number("widening", mistakes)
         if self.purpose:
@@ -161,6 +162,7 @@ def write_python(body: JobBody, origin: str) -> str:
     """Write the same job for the client."""
     model = body.model
     target = "" if model.target is None else f', target="{model.target}"'
+    size = "" if body.size is None else f", size={body.size}"
     epsilon = "" if body.privacy is None else f", epsilon={body.privacy.epsilon!r}"
     prior = "".join(
         f", {name}={json.dumps(values)}"
@@ -172,6 +174,6 @@ def write_python(body: JobBody, origin: str) -> str:
         f"from corevault import Client, {name}\n\n"
         f'client = Client("{origin}", api_key)\n'
         f"model = {name}(features={features}{target}, prior_scale={model.prior.scale!r}{prior})\n"
-        f'job = client.jobs.submit("{body.dataset_id}", model, size={body.size}{epsilon})\n'
+        f'job = client.jobs.submit("{body.dataset_id}", model{size}{epsilon})\n'
         "release = client.releases.download(client.jobs.wait(job).release_id)"
     )

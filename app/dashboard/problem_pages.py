@@ -17,6 +17,7 @@ from app.auth.caller import Caller
 from app.dashboard.policies import POLICY as POLICY
 from app.dashboard.rendering import PREFIX, render
 from app.http.errors.codes import MEDIA_TYPE
+from app.http.errors.problems import set_retry_after
 
 SECURITY_HEADERS: Final = {
     "Content-Security-Policy": POLICY,
@@ -47,6 +48,7 @@ class ProblemPages:
                 headers = MutableHeaders(scope=message)
                 headers.update(SECURITY_HEADERS | _keep_policy(headers))
                 headers.setdefault("Cache-Control", "no-store")
+                set_retry_after(headers, message["status"])
                 if headers.get("content-type") == MEDIA_TYPE and not asks_for_json(scope):
                     problem.start = message
                     return

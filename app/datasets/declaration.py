@@ -17,7 +17,7 @@ from app.inference.models.targets import REMEDY, is_resolved
 
 LARGEST_STRONG_EPSILON = 8.0  # beyond it, an attacker's odds may grow by a factor of more than e^8, about 3000
 MAX_UNIT_CELLS = 2**22  # all rows of a unit are held in memory at once
-_RESERVED_NAME = (
+RESERVED_NAME = (
     "Releases have a column of this name, so it can be a target but not a feature. Rename it to use it as a feature."
 )
 _WEAK = (
@@ -50,7 +50,7 @@ def check(body: DatasetBody, largest_slots: int) -> None:
 def list_warnings(body: DatasetBody) -> list[DeclarationWarning]:
     """List properties of a valid declaration that may be mistakes."""
     warnings = [
-        DeclarationWarning(code="reserved_column", pointer=f"/columns/{index}/name", message=_RESERVED_NAME)
+        DeclarationWarning(code="reserved_column", pointer=f"/columns/{index}/name", message=RESERVED_NAME)
         for index, column in enumerate(body.columns)
         if column.name in RESERVED
     ]

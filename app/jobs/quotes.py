@@ -54,14 +54,14 @@ def quote_job(
     ``estimated``: whether the quote has the expected accuracy of the release.
 
     Raises:
-        RateLimited: the accuracy of another quote is being estimated.
+        RateLimited: accuracies of other quotes are being estimated.
         Forbidden, NotFound, StateConflict, InvalidRequest, MethodNotAllowedOnPrivateData.
     """
     priced = service.price(session, ledger, caller, body)
     plan = priced.plan
     least = registry.count_needed_points(plan, priced.facts)
     size = QuoteSize(requested=plan.size, smallest_exact=least)
-    accuracy, reason = _estimate(priced) if estimated else (None, ())
+    accuracy, reason = _estimate(priced, caller) if estimated else (None, ())
     shared = {
         "mechanism": make_mechanism_view(plan.mechanism),
         "size": size,
@@ -81,9 +81,9 @@ def quote_job(
     )
 
 
-def _estimate(priced: Priced) -> tuple[ExpectedAccuracyView | None, tuple[str, ...]]:
+def _estimate(priced: Priced, caller: Caller) -> tuple[ExpectedAccuracyView | None, tuple[str, ...]]:
     """Estimate the accuracy from the plan and the declaration; or state why not."""
-    found = _ESTIMATES.find(priced.plan, priced.facts)
+    found = _ESTIMATES.find(priced.plan, priced.facts, caller.id)
     if isinstance(found, str):
         return None, (found,)
     view = ExpectedAccuracyView(

@@ -191,7 +191,9 @@ def _check_purpose(body: JobBody) -> None:
 def _check_privacy(body: JobBody, max_epsilon: float) -> None:
     method = registry.find_method(body.method)
     if method.private and body.privacy is None:
-        raise InvalidRequest.at("/privacy", "This method needs a privacy target (epsilon) or a mechanism.")
+        raise InvalidRequest.at(
+            "/privacy", "This method is private. State the epsilon that the job may cost, such as 0.5, or a mechanism."
+        )
     target = None if body.privacy is None else body.privacy.epsilon
     if target is not None and target > max_epsilon:
         raise InvalidRequest.at("/privacy/epsilon", f"Use a number of at most {max_epsilon:g}.")

@@ -6,7 +6,7 @@ the release states for the error in the posterior's mean. All of it is public, s
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -73,6 +73,20 @@ def read_points(store: ObjectStore, release: Release) -> Points | None:
     if document is None:
         return None
     return Points(tuple(map(str, document["columns"])), tuple(tuple(map(float, row)) for row in document["rows"]))
+
+
+def convert_points(points: Points, design: Sequence[Mapping[str, Any]]) -> Points:
+    """Convert scaled columns to the units of the table. Indicators, terms and the intercept stay as they are."""
+    changes = dict[str, tuple[float, float]]()
+    for column in design:
+        transform = column.get("transform") or {}
+        if transform.get("kind") == "affine":
+            changes[str(column.get("name"))] = float(transform["center"]), float(transform["scale"])
+    moves = [changes.get(name, (0.0, 1.0)) for name in points.columns]
+    rows = (
+        tuple(center + scale * value for (center, scale), value in zip(moves, row, strict=True)) for row in points.rows
+    )
+    return Points(points.columns, tuple(rows))
 
 
 def compute_coefficients(

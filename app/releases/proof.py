@@ -5,6 +5,7 @@ A release must agree with its certificate, with the ledger's chain, and with the
 
 import hashlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,14 @@ Check = Callable[[ReadSession, Release, bool], str | None]
 _CHUNK = 2**20
 
 
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """A check of a certificate in words, and its fault; None if it passed."""
+
+    words: str
+    fault: str | None
+
+
 def find_faults(session: ReadSession, ring: KeyRing, store: ObjectStore | None) -> Iterator[Finding]:
     """Yield the faults of all releases. Without ``store``, the stored bytes are not checked."""
     query = select(Release, Dataset.sensitivity).join(Dataset, Dataset.id == Release.dataset_id).order_by(Release.id)
@@ -40,6 +49,21 @@ def find_faults(session: ReadSession, ring: KeyRing, store: ObjectStore | None) 
                 yield release.id, fault
         for fault in () if store is None else _check_objects(store, release):
             yield release.id, fault
+
+
+def check_certificate(session: ReadSession, ring: KeyRing, release: Release, *, private: bool) -> Iterator[CheckResult]:
+    """Check a release's certificate as :func:`find_faults` does, without its stored bytes."""
+    checks: dict[str, Check] = {
+        "The signature is valid, and by a key of this service.": partial(_check_signature, ring),
+        "The statement names this release: its method, model, points, cost, and the digests of its files.": (
+            _check_statement
+        ),
+    }
+    if private:
+        words = "The ledger has the charge of this run, and the entry and checkpoint that the statement names."
+        checks[words] = _check_charge
+    for words, check in checks.items():
+        yield CheckResult(words, _apply(check, session, release, private))
 
 
 def _apply(check: Check, session: ReadSession, release: Release, private: bool) -> str | None:

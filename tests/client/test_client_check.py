@@ -14,6 +14,7 @@ from corevault import Column, Schema
 from corevault._cells import Array, Categories, format_cell
 from corevault._reading import open_rows
 from corevault._upload import prepare
+from corevault.errors import InvalidArgument, TooManyNullRows
 from corevault.schema import binary, categorical, integer, real
 
 from app.inference.core.facts import Column as Declared
@@ -55,6 +56,63 @@ def test_clamped_cells_and_undeclared_columns_are_counted() -> None:
         "y: not declared",
         "x: 1 missing, 2 clamped",
     ]
+
+
+GROUP = (
+    "work_a, work_b: in every row exactly one of them is 1. If the codebook agrees, declare one categorical "
+    "column in their place."
+)
+HOT = {"work_a": [1, 0] * 10, "work_b": [0, 1] * 10, "n": [3] * 20, "ill": [1, 0] * 10}
+
+
+@pytest.mark.parametrize("form", [dict, pd.DataFrame, lambda table: pd.DataFrame(table).to_csv(index=False).encode()])
+def test_advice_finds_numbers_that_are_binary_or_a_category(form: Any) -> None:
+    schema = Schema(*(integer(name, 0, 9) if name != "ill" else binary(name) for name in HOT))
+    assert schema.check(form(HOT)).advice == (
+        "work_a: contains only 0 and 1. If the codebook agrees, declare it as binary.",
+        "work_b: contains only 0 and 1. If the codebook agrees, declare it as binary.",
+        GROUP,
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"work_a": [2, *HOT["work_a"][1:]]},
+        {"work_a": [None, *HOT["work_a"][1:]]},
+        {"work_a": [1, 1, *HOT["work_a"][2:]]},
+    ],
+    ids=["another number", "a missing cell", "two ones"],
+)
+def test_one_row_ends_the_advice_about_a_category(changes: dict[str, Any]) -> None:
+    schema = Schema(*(integer(name, 0, 9) for name in HOT))
+    assert not any("exactly one" in each for each in schema.check(HOT | changes).advice)
+
+
+def test_few_rows_give_no_advice_about_types() -> None:
+    schema = Schema(*(integer(name, 0, 9) for name in HOT))
+    assert schema.check({name: cells[:19] for name, cells in HOT.items()}).advice == ()
+
+
+def test_advice_names_cells_that_do_not_fit_and_quotes_none() -> None:
+    schema = Schema(categorical("sex", ["f", "m"]), real("x", 0, 1), integer("n", 0, 9), binary("b"), real("far", 0, 1))
+    table = {"sex": ["F", "", None], "x": ["a", 0.5, ""], "n": [1.5, 2, 3], "b": [2, 1, "yes"], "far": [7, 8, 0.5]}
+    check = schema.check(table)
+    assert check.advice == (
+        "sex: 1 cell is not among the declared categories (f, m).",
+        "x: 1 cell is no number such as 0.5.",
+        "n: 1 cell is no whole number such as 7.",
+        "b: 2 cells are neither 0 nor 1, true nor false.",
+        "far: 2 cells are outside the declared bounds 0 to 1. Check the unit of measurement.",
+    )
+    assert str(check).endswith(check.advice[-1])
+    assert check.advice[-1] in check._repr_html_()
+    assert check.advice[0] in str(TooManyNullRows(check, 0.01))
+
+
+def test_a_table_without_its_header_is_told_to_have_one() -> None:
+    with pytest.raises(InvalidArgument, match="This line must be the header"):
+        Schema(binary("a"), binary("b")).check(b"1,1\n0,1\n")
 
 
 def test_a_wrongly_coded_table_has_null_rows_only() -> None:

@@ -63,6 +63,9 @@ def _answer(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> Script:
 WRONG_USAGE: dict[str, tuple[list[str], str]] = {
     "a misspelt command": (["dataset"], "there is no command 'dataset'; did you mean datasets?"),
     "a command of no program": (["frobnicate"], "there is no command 'frobnicate'; see corevault --help. [usage]"),
+    "an option before its command": (["--url", "http://a.test", "datasets"], "write --url after the command, as in"),
+    "an option and its value before": (["--url=http://a.test", "datasets"], "write --url after the command, as in"),
+    "no question": (["what-if", "d"], "corevault what-if needs one of these options: --job --limit --allocation"),
     "no dataset": (["budget"], "corevault budget also needs dataset; see corevault budget --help."),
     "no table": (["upload", "clinic"], "corevault upload also needs TABLE"),
     "an option without its value": (["releases", "--dataset"], "--dataset needs a value"),
@@ -93,6 +96,9 @@ WRONG_USAGE: dict[str, tuple[list[str], str]] = {
     "a text file": (["check", "notes.txt", "--schema", "schema.json"], "rename it to end in .csv if it is CSV"),
     "no server": (["datasets"], "set COREVAULT_URL, pass --url, or run corevault login URL."),
     "no scheme": (["login", "vault.test", "--public"], "The server's address must start with http:// or https://"),
+    "a page of the dashboard": (["login", "http://a.test/dashboard/jobs", "--public"], "must end before /dashboard"),
+    "the page of the API": (["login", "http://a.test/v/docs", "--public"], "address must end before /docs, as in"),
+    "an empty key file": (["login", "http://vault.test", "--key-file", "empty.csv"], "The API key must not be empty."),
     "no key": (["login", "http://vault.test"], "pass --key-file, or --key-file - for a pipe"),
     "no key file": (["login", "http://vault.test", "--key-file", "no.key"], "no.key cannot be read"),
     "a key file of something else": (["login", "http://vault.test", "--key-file", "t.csv"], "The API key must consist"),
@@ -162,6 +168,22 @@ def test_a_binary_file_does_not_reach_the_terminal(folder: Path, capsys: Shown) 
     shown = capsys.readouterr().err
     assert all(sign.isprintable() for sign in shown.rstrip("\n"))
     assert "The table has no declared column. Its header must have these names, separated by commas: age." in shown
+
+
+@pytest.mark.parametrize(
+    ("fault", "remedy"),
+    [
+        ("[SSL: WRONG_VERSION_NUMBER] wrong version number", "it may need http:// instead of https://"),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed", "its certificate is not trusted here. Check the address"),
+        ("refused", "check the address, and that the server is running"),
+    ],
+)
+def test_a_failed_connection_states_its_remedy(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Shown, fault: str, remedy: str
+) -> None:
+    _answer(monkeypatch, httpx.ConnectError(fault))
+    assert _run("datasets") == 5
+    assert remedy in capsys.readouterr().err
 
 
 def test_login_takes_the_address_by_place_and_by_option(

@@ -194,6 +194,7 @@ def test_a_check_says_no_by_its_exit_code(start: Start, tmp_path: Path, capsys: 
         "absent": [],
         "unknown": [],
         "columns": [{"column": "age", "missing": 1, "clamped": 0}],
+        "advice": ["age: 1 cell is no number such as 0.5."],
     }
     table.write_text("Age\n1\n")
     assert main(["check", str(table), "--dataset", "ds_1"]) == 1

@@ -25,6 +25,8 @@ def read_script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
         (["quote", "ds_1", "--family", "p"], {"probit-regression", "poisson-regression"}),
         (["audit-log", "--outcome", "re"], {"refused"}),
         (["watch", "--eps"], set()),
+        (["completion", "''"], {"bash", "zsh", "fish"}),
+        (["completion", "z"], {"zsh"}),
     ],
 )
 def test_bash_completes_commands_options_and_values(
@@ -48,6 +50,11 @@ def test_bash_itself_completes_names_of_files(capsys: pytest.CaptureFixture[str]
     ran = subprocess.run(["bash", "--norc", "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
     count, rule = ran.stdout.splitlines()
     assert (count, "-o default" in rule) == ("0", True)
+
+
+def test_fish_completes_the_names_of_shells(capsys: pytest.CaptureFixture[str]) -> None:
+    rule = "complete -c corevault -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'"
+    assert rule in read_script("fish", capsys).splitlines()
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -146,7 +146,8 @@ def _fill(client: Client) -> dict[str, Any]:
     age, sex = rng.integers(18, 96, SLOTS), rng.integers(0, 2, SLOTS)
     sick = rng.random(SLOTS) < 1.0 / (1.0 + np.exp(-(age - 56) / 15))
     table = {"age": age, "sex": np.array(["female", "male"])[sex], "sick": sick.astype(int)}
-    dataset = client.datasets.create("clinic", SCHEMA, slots=SLOTS, epsilon=10.0)
+    with pytest.warns(UserWarning, match="guarantees little"):
+        dataset = client.datasets.create("clinic", SCHEMA, slots=SLOTS, epsilon=10.0)
     client.datasets.upload(dataset, table)
     for month in range(2):
         _add_month(client, month, table)

@@ -49,7 +49,8 @@ def client(migrated_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
             "sex": rng.integers(0, 2, ROWS),
             "sick": (rng.random(ROWS) < 1 / (1 + np.exp(-(age - 50) / 15))).astype(int),
         }
-        dataset = opened.datasets.create("clinics", SCHEMA, slots=ROWS, epsilon=19.0, delta=1e-6)
+        with pytest.warns(UserWarning, match="guarantees little"):
+            dataset = opened.datasets.create("clinics", SCHEMA, slots=ROWS, epsilon=19.0, delta=1e-6)
         opened.datasets.upload(dataset, table)
         yield opened
 

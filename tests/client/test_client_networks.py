@@ -52,7 +52,8 @@ def client(migrated_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.fixture(scope="module")
 def release(client: Client) -> Release:
     schema = Schema(*(binary(name) for name in NAMES), integer("age", 0, 100))
-    dataset = client.datasets.create("habits", schema, slots=ROWS, epsilon=19.0, delta=1e-6)
+    with pytest.warns(UserWarning, match="guarantees little"):
+        dataset = client.datasets.create("habits", schema, slots=ROWS, epsilon=19.0, delta=1e-6)
     table: dict[str, Any] = dict(zip(NAMES, draw_rows().T, strict=True))
     client.datasets.upload(dataset, table | {"age": np.zeros(ROWS, dtype=int)})
     model = SigmoidBeliefNetwork(features=NAMES, hidden_units=3)

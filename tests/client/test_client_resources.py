@@ -355,3 +355,23 @@ def test_a_malformed_key_is_refused_without_quoting_it(key: str) -> None:
     with pytest.raises(ValueError, match="api_key") as caught:
         Script([ok(DATASET)]).client(api_key=key)
     assert "cv_" not in str(caught.value)
+
+
+def test_warnings_of_a_declaration_name_the_column_and_the_line() -> None:
+    warnings = [
+        {"code": "reserved_column", "pointer": "/columns/0/name", "message": "Rename it."},
+        {"code": "weak_guarantee", "pointer": "/budget/epsilon", "message": "Use a lower limit."},
+    ]
+    script = Script([ok(DATASET | {"warnings": warnings}, 201)])
+    with script.client() as client, pytest.warns(UserWarning, match="Rename it|Use a lower") as seen:
+        client.datasets.create("visits", Schema(binary("weight")), slots=10, epsilon=9.0)
+    assert [str(each.message) for each in seen] == ["weight: Rename it.", "epsilon: Use a lower limit."]
+    assert {each.filename for each in seen} == {__file__}
+
+
+def test_misfits_of_a_table_are_warnings_of_its_upload() -> None:
+    script = Script([ok(DATASET), ok(DATASET, 202)])
+    table = {"age": [5.0] * 99 + ["x"]}
+    with script.client() as client, pytest.warns(UserWarning, match="age: 1 cell is no number") as seen:
+        client.datasets.upload("ds_1", table)
+    assert {each.filename for each in seen} == {__file__}

@@ -1,7 +1,7 @@
 """Checks of a page in a real browser: accessibility by axe-core, overflow, the keyboard, forced colours, errors."""
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from support.chromium import Page
 
@@ -47,6 +47,7 @@ _SCROLLS: Final = """
   .map((it) => it.ariaLabel)
 """
 """Tables that become cards on narrow pages, and scroll sideways nevertheless."""
+_CELLS: Final = ("cell", "columnheader", "rowheader")
 _LIST_STOPS: Final = """(() => {
   const names = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
   const isStop = (it) => it.tabIndex >= 0 && !it.disabled && it.type !== 'hidden' && it.checkVisibility();
@@ -79,10 +80,33 @@ def check_appearance(page: Page) -> None:
         assert found == [], (width, scheme, forced, found)
         assert overflow <= 0, (width, overflow, page.run(_WIDE))
         assert page.run(_SCROLLS) == [], width
+        assert find_uneven_tables(page) == [], width
         assert forced == "none" or (faint := page.run(_FAINT)) == [], (scheme, faint)
     page.resize(1440)
     check_keyboard(page)
     assert page.faults() == []
+
+
+def find_uneven_tables(page: Page) -> list[list[int]]:
+    """List the tables that a screen reader meets with rows of different lengths: the numbers of cells of their rows.
+
+    A screen reader finds the header of a cell by its place in the row, so each row needs all its cells.
+    """
+    page.call("Accessibility.enable")
+    nodes = {each["nodeId"]: each for each in page.call("Accessibility.getFullAXTree")["nodes"]}
+
+    def list_below(node: dict[str, Any], roles: tuple[str, ...]) -> list[dict[str, Any]]:
+        children = [nodes[each] for each in node.get("childIds", ()) if each in nodes]
+        matching = [[each] if _read_role(each) in roles else list_below(each, roles) for each in children]
+        return [each for group in matching for each in group]
+
+    tables = [each for each in nodes.values() if _read_role(each) == "table"]
+    lengths = [[len(list_below(row, _CELLS)) for row in list_below(table, ("row",))] for table in tables]
+    return [each for each in lengths if len(set(each)) > 1]
+
+
+def _read_role(node: dict[str, Any]) -> str:
+    return "" if node.get("ignored") else str(node["role"]["value"])
 
 
 def check_keyboard(page: Page) -> None:

@@ -64,6 +64,14 @@ def test_a_filled_form_declares_what_the_api_would(house: House, browse: Open, o
     assert "adult is declared." in page.text.replace("</strong>", "").replace("<strong>", "")
 
 
+def test_a_column_with_a_name_of_releases_is_warned_about(browse: Open, owner: rows.Key) -> None:
+    browser = browse(owner)
+    answer = _declare(browser, **{"column-7-name": "weight"})
+    assert answer.status_code == 303, _summary(answer.text)
+    page = browser.get(answer.headers["location"]).text
+    assert '<strong class="wraps">weight</strong>: Releases have a column of this name' in page
+
+
 def test_a_block_of_a_series_is_declared_and_shown(house: House, browse: Open, owner: rows.Key) -> None:
     browser = browse(owner)
     person = {f"column-8-{name}": value for name, value in (("type", "integer"), ("lower", "0"), ("upper", "9"))}

@@ -208,6 +208,7 @@ def test_a_search_is_refused_before_its_first_estimate(
     with open_browser(create_app(replace(house.services, rates=rates)), analyst) as browser:
         page = browser.post("/dashboard/price", data=_fields(dataset, goal="widening", widening="1.5"))
     assert page.status_code == 429
+    assert int(page.headers["retry-after"]) >= 1
     assert made == []
 
 
@@ -302,7 +303,29 @@ def test_mistakes_are_listed_in_the_order_of_the_form(browse: Open, analyst: row
 def test_a_job_beyond_the_budget_has_no_submit_button(browse: Open, analyst: rows.Key, dataset: str) -> None:
     page = browse(analyst).post("/dashboard/price", data=_fields(dataset, epsilon="5")).text
     assert "The budget does not cover this job" in page
+    assert "The account&#39;s limit does not cover it." in page
     assert "Submit this job" not in page
+
+
+def test_a_job_beyond_the_allocation_names_it(
+    house: House, browse: Open, owner: rows.Key, analyst: rows.Key, dataset: str
+) -> None:
+    allocations = {"allocations": [{"key_id": analyst.id, "epsilon": 0.1}]}
+    with house.client() as client:
+        assert client.patch(f"/v1/datasets/{dataset}", json=allocations, headers=owner.headers).status_code == 200
+    page = browse(analyst).post("/dashboard/price", data=_fields(dataset, epsilon="0.5")).text
+    assert "Your allocation does not cover it." in page
+
+
+def test_an_empty_number_of_points_is_left_out(house: House, browse: Open, analyst: rows.Key, dataset: str) -> None:
+    browser = browse(analyst)
+    quoted = browser.post("/dashboard/price", data=_fields(dataset, size=""))
+    assert find_faults(quoted.text) == []
+    assert "<dt>Points</dt><dd>20</dd>" in quoted.text
+    assert "size=" not in quoted.text.partition("client.jobs.submit")[2].partition("</pre>")[0]
+    answer = browser.post("/dashboard/jobs", data=_fields(dataset, size="", once=_once(quoted)))
+    assert answer.status_code == 303
+    assert house.read(answer.headers["location"].rpartition("/")[2].partition("?")[0]).plan["size"] == 20
 
 
 def test_a_refused_submission_is_counted_and_explained(

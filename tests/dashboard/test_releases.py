@@ -12,6 +12,7 @@ from corevault import Pseudocoreset
 from fastapi import FastAPI
 
 from app.dashboard.certificates import describe_certificate
+from app.dashboard.wording import format_number
 from app.releases.models import Release
 from tests.dashboard.browser import code_of, open_browser
 from tests.dashboard.conftest import Open
@@ -115,6 +116,43 @@ def test_a_release_of_an_unknown_family_is_readable(house: House, browse: Open, 
         }
         tx.execute(sa.update(Release).where(Release.id == release).values(body=body))
     assert browse(owner).get(f"/dashboard/releases/{release}").status_code == 200
+
+
+def test_each_check_of_the_certificate_has_a_tick(house: House, browse: Open, owner: rows.Key) -> None:
+    """W11: the page does not call an altered release valid."""
+    release, browser = _publish(house, owner), browse(owner)
+    page = browser.get(f"/dashboard/releases/{release}").text
+    assert find_faults(page) == []
+    assert (page.count('<li class="passed">'), page.count('<li class="failed">')) == (3, 0)
+    with house.database.write() as tx:
+        row = tx.get_one(Release, release)
+        changed = {**row.certificate, "statement": {**row.certificate["statement"], "method": "psvi"}}
+        tx.execute(sa.update(Release).where(Release.id == release).values(certificate=changed))
+    page = browser.get(f"/dashboard/releases/{release}").text
+    assert (page.count('<li class="passed">'), page.count('<li class="failed">')) == (1, 2)
+    assert "Failed: the certificate&#39;s signature is not valid. Do not use this release" in page
+
+
+def test_a_release_of_public_data_has_no_charge_to_check(house: House, browse: Open, owner: rows.Key) -> None:
+    release = _publish(house, owner, sensitivity="public")
+    page = browse(owner).get(f"/dashboard/releases/{release}").text
+    assert (page.count('<li class="passed">'), page.count('<li class="failed">')) == (2, 0)
+
+
+def test_points_are_in_the_units_of_the_table(house: House, browse: Open, owner: rows.Key) -> None:
+    release = _publish(house, owner)
+    browser = browse(owner)
+    points = browser.get(f"/v1/releases/{release}/points?format=json").json()
+    design = {column["name"]: column["transform"] for column in browser.get(f"/v1/releases/{release}").json()["design"]}
+    assert design["age"]["center"] != 0
+    shown = (
+        browser.get(f"/dashboard/releases/{release}").text.partition('aria-label="Points"')[2].partition("</table>")[0]
+    )
+    first = re.findall(r'<td class="number">(.*?)</td>', shown)[: len(points["columns"])]
+    for name, value, cell in zip(points["columns"], points["rows"][0], first, strict=True):
+        transform = design.get(name, {})
+        wanted = transform.get("center", 0.0) + transform.get("scale", 1.0) * value
+        assert cell == format_number(wanted), name
 
 
 def test_the_numbers_of_a_release_are_computed_once(

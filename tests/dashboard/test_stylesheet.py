@@ -61,3 +61,9 @@ def test_forced_colours_and_reduced_motion_are_respected() -> None:
     for condition in ("forced-colors: active", "prefers-reduced-motion", "prefers-contrast: more", "@media print"):
         assert condition in text
     assert "outline: none" not in text.replace("main:focus { outline: none; }", "")
+
+
+def test_every_property_that_is_used_is_defined() -> None:
+    text = STYLESHEET.read_text()
+    used = set(re.findall(r"var\(--([a-z-]+)", text))
+    assert used - set(re.findall(r"--([a-z-]+):", text)) == set()

@@ -12,7 +12,7 @@ from app.http.middleware.addresses import TrustedProxies
 from app.http.rate_limits.rate_windows import MemoryWindows, Rate
 from app.http.rate_limits.rates import RateLimits
 from app.inference import expected_accuracy
-from app.jobs import quotes
+from app.jobs import estimates, quotes
 from app.jobs.estimates import NOT_ESTIMATED, NOT_FINITE, Estimates
 from app.main import create_app
 from tests.factories import rows
@@ -119,26 +119,88 @@ def test_more_targets_than_estimates_are_refused(api: httpx.Client, analyst: row
     assert "at most 4 targets" in problem(answer, 422, "invalid_request")["errors"][0]["message"]
 
 
-def test_further_estimate_meanwhile_is_refused(
-    api: httpx.Client, analyst: rows.Key, dataset_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started, ends = threading.Event(), threading.Event()
+class SlowEstimates:
+    """Estimates that wait; each of them ends on a signal."""
 
-    def estimate(*_: object) -> expected_accuracy.ExpectedAccuracy:
-        started.set()
-        assert ends.wait(30)
+    def __init__(self) -> None:
+        self.started, self.ends = threading.Semaphore(0), threading.Semaphore(0)
+
+    def estimate(self, *_: object) -> expected_accuracy.ExpectedAccuracy:
+        self.started.release()
+        assert self.ends.acquire(timeout=30)
         return expected_accuracy.ExpectedAccuracy({"age": 0.75}, {"age": 1.25})
 
-    monkeypatch.setattr(expected_accuracy, "estimate", estimate)
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> SlowEstimates:
+    estimates = SlowEstimates()
+    monkeypatch.setattr(expected_accuracy, "estimate", estimates.estimate)
+    return estimates
+
+
+def test_further_estimate_of_a_caller_meanwhile_is_refused(
+    api: httpx.Client, analyst: rows.Key, dataset_id: str, slow: SlowEstimates
+) -> None:
     ask = threading.Thread(target=lambda: api.post("/v1/quotes", json=body(dataset_id), headers=analyst.headers))
     ask.start()
-    assert started.wait(30)
+    assert slow.started.acquire(timeout=30)
     refused = api.post("/v1/quotes", json=body(dataset_id, 0.5), headers=analyst.headers)
-    ends.set()
+    slow.ends.release(2)
     ask.join()
     problem(refused, 429, "rate_limited")
-    assert int(refused.headers["retry-after"]) >= 1
+    assert refused.headers["retry-after"] == "2"
     assert api.post("/v1/quotes", json=body(dataset_id, 0.5), headers=analyst.headers).status_code == 200
+
+
+def test_estimates_of_several_callers_take_turns(
+    house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key, dataset_id: str, slow: SlowEstimates
+) -> None:
+    """The second caller is next, although the first asks again before it."""
+    answers = list[tuple[str, float, int]]()
+
+    def ask(key: rows.Key, epsilon: float) -> threading.Thread:
+        def send() -> None:
+            answer = api.post("/v1/quotes", json=body(dataset_id, epsilon), headers=key.headers)
+            answers.append((key.id, epsilon, answer.status_code))
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        return thread
+
+    first = ask(analyst, 1.0)
+    assert slow.started.acquire(timeout=30)
+    second = ask(owner, 0.5)
+    ask(analyst, 0.7).join()
+    assert not slow.started.acquire(timeout=0.2), "one estimate at a time"
+    slow.ends.release()
+    assert slow.started.acquire(timeout=30)
+    slow.ends.release()
+    first.join()
+    second.join()
+    assert sorted(answers) == sorted([(analyst.id, 0.7, 429), (analyst.id, 1.0, 200), (owner.id, 0.5, 200)])
+
+
+def test_waiting_for_an_estimate_has_an_end(
+    api: httpx.Client,
+    owner: rows.Key,
+    analyst: rows.Key,
+    dataset_id: str,
+    slow: SlowEstimates,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(estimates, "WAIT_SECONDS", 0.05)
+    ask = threading.Thread(target=lambda: api.post("/v1/quotes", json=body(dataset_id), headers=analyst.headers))
+    ask.start()
+    assert slow.started.acquire(timeout=30)
+    refused = [api.post("/v1/quotes", json=body(dataset_id, 0.5), headers=owner.headers)]
+    monkeypatch.setattr(estimates, "MOST_WAITING", 0)
+    monkeypatch.setattr(estimates, "WAIT_SECONDS", 60.0)
+    refused.append(api.post("/v1/quotes", json=body(dataset_id, 0.5), headers=owner.headers))
+    slow.ends.release(2)
+    ask.join()
+    for each in refused:
+        problem(each, 429, "rate_limited")
+    assert api.post("/v1/quotes", json=body(dataset_id, 0.5), headers=owner.headers).status_code == 200
 
 
 @pytest.mark.parametrize("error", [ArithmeticError, ValueError])

@@ -26,6 +26,19 @@ def test_an_invalid_epsilon_is_refused(bench: Bench, epsilon: float) -> None:
     assert [fault.pointer for fault in refusal.value.faults] == ["/budget/epsilon"]
 
 
+@pytest.mark.parametrize(
+    ("delta", "least"), [(1e-4, 0.001), (1e-9, 0.0014), (1e-200, 0.0551)], ids=["large", "usual", "least"]
+)
+@pytest.mark.parametrize("epsilon", [5e-324, 0.0009])
+def test_a_too_small_limit_is_refused_with_the_least_one(
+    bench: Bench, epsilon: float, delta: float, least: float
+) -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        bench.open_account("ds_x", population="others", epsilon=epsilon, delta=delta)
+    assert refusal.value.detail == f"Use a number of at least {least}; a lower limit admits no useful job."
+    bench.open_account("ds_x", population="others", epsilon=least, delta=delta)
+
+
 @pytest.mark.parametrize("delta", [0.0, 9e-201, -1e-6, math.nan, 1.0, 1.01e-4])
 def test_a_delta_out_of_range_is_refused(bench: Bench, delta: float) -> None:
     """W9: delta is at most a tenth of a slot."""

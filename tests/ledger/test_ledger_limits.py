@@ -1,6 +1,7 @@
 """Limits: lower at once, higher by a tranche; the sum of tranches stays the guarantee."""
 
 import math
+import re
 import uuid
 from contextlib import suppress
 from dataclasses import replace
@@ -38,9 +39,11 @@ def test_a_limit_never_falls_below_what_is_spent_and_reserved(bench: Bench) -> N
     bench.reserve("job_2", costing(0.4))
     budget = bench.budget()
     total = budget.spent.epsilon + budget.reserved.epsilon
-    with pytest.raises(StateConflict):
+    with pytest.raises(StateConflict) as refusal:
         bench.change_limit(total - 1e-6)
     assert bench.budget() == budget
+    least = float(refusal.value.detail.partition("Use at least ")[2].removesuffix("."))
+    assert total <= least < total + 1e-3
     bench.change_limit(total + 1e-6)
     after = bench.budget()
     assert after.remaining.epsilon < 0.01
@@ -69,6 +72,20 @@ def test_a_higher_limit_opens_a_tranche(bench: Bench) -> None:
     assert [tranche["orders"] for tranche in stated.tranches] == [list(first.orders), list(second.orders)]
     assert [tranche["bounds"] for tranche in stated.tranches] == [list(first.bounds()), list(second.bounds())]
     assert bench.verify() == ()
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-5])
+@pytest.mark.parametrize("before", [2.0, 2.1 + 0.2, 7.123456])
+def test_a_too_small_increase_is_refused_with_the_least_limit(bench: Bench, before: float, delta: float) -> None:
+    if before != 2.0:
+        bench.change_limit(before, DELTA)
+    with pytest.raises(InvalidRequest, match="This increase is too small") as refusal:
+        bench.change_limit(before + 1e-5, delta)
+    enough = re.match(r"This increase is too small\. Use at least ([\d.]+): ", refusal.value.detail)
+    assert enough is not None
+    bench.change_limit(float(enough[1]), delta)
+    assert before + 0.0009 < bench.budget().limit.epsilon < before + 0.002
+    assert guarantee(bench).epsilon == pytest.approx(float(enough[1]), rel=1e-12)
 
 
 def test_a_job_goes_to_the_first_tranche_that_has_room(bench: Bench) -> None:

@@ -120,7 +120,9 @@ def _refuse(
         note_refusal(InvalidRequest.code)
         return _render(request, visitor, dataset, typed, refusal, status=find_status(InvalidRequest()))
     note_refusal(refusal.code)
-    return _render(request, visitor, dataset, typed, make_mistakes(refusal, typed), status=find_status(refusal))
+    page = _render(request, visitor, dataset, typed, make_mistakes(refusal, typed), status=find_status(refusal))
+    page.headers.update(getattr(refusal, "headers", {}))
+    return page
 
 
 def _render(

@@ -30,11 +30,20 @@ from app.inference.post.laplace import LaplaceDiverged
 from app.recently_used import LeastRecentlyUsed
 from app.releases import service
 from app.releases.beliefs import BlockSummary, summarise_belief
-from app.releases.coefficients import RATIO_FAMILIES, Coefficient, Points, compute_coefficients, read_points
+from app.releases.coefficients import (
+    RATIO_FAMILIES,
+    Coefficient,
+    Points,
+    compute_coefficients,
+    convert_points,
+    read_points,
+)
 from app.releases.groups import Groups, read_groups
 from app.releases.http.formats import STORED_NAMES, Part
 from app.releases.models import Release
+from app.releases.proof import check_certificate
 from app.services import Services, Shared
+from app.vault.signing import KeyRing
 
 ROWS: Final = 50
 MOST_COLUMNS: Final = 40
@@ -102,7 +111,9 @@ def show_release(request: Request, services: Shared, visitor: MaybeVisitor, rele
     with services.database.read() as session:
         release = service.find_readable(session, visitor, release_id)
         dataset = datasets.get(session, release.dataset_id)
-    assert dataset is not None
+        assert dataset is not None
+        ring = KeyRing(key.public_key for key in services.verification_keys if key.use == "release")
+        checks = [*check_certificate(session, ring, release, private=dataset.sensitivity == "private")]
     grade = find_grade(release.body)
     numbers = _NUMBERS.get((release.id, grade))
     if numbers is None:
@@ -119,6 +130,7 @@ def show_release(request: Request, services: Shared, visitor: MaybeVisitor, rele
         body=release.body,
         certificate=release.certificate,
         rules=describe_certificate(statement),
+        checks=checks,
         grade=grade,
         grade_in_words=GRADES.get(grade, "The method makes no statement about its reliability."),
         reasons=_find_reasons(release.body),
@@ -163,17 +175,17 @@ def _read_numbers(services: Services, release: Release, dataset: Dataset, grade:
             coefficients = compute_coefficients(services.areas.released, release, dataset, points)
         except (CorevaultError, LaplaceDiverged):
             coefficients = None
-    found = coefficients or []
+    found, design = coefficients or [], release.body.get("design", ())
     too_many = points is None or len(points.columns) > MOST_COLUMNS or len(points.rows) > MOST_POINTS
     listed = list(zip(found, draw_intervals(found), strict=True))
     weights = _list_weights(points)
     return Numbers(
         listed,
-        None if too_many else points,
+        None if points is None or too_many else convert_points(points, design),
         too_many,
         weights=summarise(weights) if weights else None,
         weight_chart=draw_weights(weights) if weights else None,
-        pairs=None if points is None else draw_pairs(points.columns, points.rows, release.body.get("design", ())),
+        pairs=None if points is None else draw_pairs(points.columns, points.rows, design),
         blocks=summarise_belief(services.areas.released, release),
         groups=read_groups(services.areas.released, release),
     )

@@ -12,8 +12,9 @@ from app.dashboard.rendering import PREFIX, render
 from app.dashboard.routing import make_page_router
 from app.dashboard.visitors import OwnerVisitor
 from app.datasets import access, views
-from app.datasets.declaration import LARGEST_STRONG_EPSILON
+from app.datasets.declaration import LARGEST_STRONG_EPSILON, RESERVED_NAME
 from app.datasets.uploads import service
+from app.inference.core.design import RESERVED
 from app.services import Shared
 
 MOST_UPLOADS: Final = 20
@@ -52,6 +53,8 @@ def show_page(
         uploads=uploads,
         has_content=detail.content is not None,
         was_declared=declared == "1",
+        reserved=[column["name"] for column in dataset.columns if column["name"] in RESERVED],
+        reserved_in_words=RESERVED_NAME,
         is_weak=detail.budget is not None and detail.budget.epsilon > LARGEST_STRONG_EPSILON,
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -66,9 +67,14 @@ def make_response(error: CorevaultError, request_id: str, headers: Mapping[str, 
     extra = dict(headers or {})
     if status == 401:
         extra["WWW-Authenticate"] = "Bearer"
-    if status in {429, 503}:
-        extra.setdefault("Retry-After", str(RETRY_AFTER_SECONDS))
+    set_retry_after(extra, status)
     return JSONResponse(make_document(error, request_id), status, {"Cache-Control": "no-store"} | extra, MEDIA_TYPE)
+
+
+def set_retry_after(headers: dict[str, str] | MutableHeaders, status: int) -> None:
+    """Set the default seconds to wait, if the status needs them."""
+    if status in {429, 503}:
+        headers.setdefault("Retry-After", str(RETRY_AFTER_SECONDS))
 
 
 def get_request_id(request: Request) -> str:

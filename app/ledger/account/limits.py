@@ -60,8 +60,12 @@ def _lower(locked: LockedAccount, dataset_id: str, epsilon: float, delta: float 
     _check_same_delta(delta, total.delta)
     if epsilon == total.epsilon:
         return
-    if epsilon < admission.compose(locked.balance):
-        raise StateConflict("The limit cannot be lower than the budget that is spent and reserved already.")
+    used = admission.compose(locked.balance)
+    if epsilon < used:
+        raise StateConflict(
+            f"The limit cannot be lower than the budget that is spent and reserved already. Use at least "
+            f"{math.ceil(used * 1e4) / 1e4:.10g}."
+        )
     locked.append(LIMIT_CHANGED, dataset_id, _body(locked, epsilon, total.delta, None))
 
 
@@ -76,7 +80,8 @@ def _raise(locked: LockedAccount, dataset_id: str, epsilon: float, delta: float 
         raise InvalidRequest.at("/delta", "A limit above the highest so far needs a delta for the epsilon it adds.")
     total_delta = balance.total.delta + delta
     check_delta(total_delta, max(share.slots for share in balance.datasets.values()), "/delta")
-    tranche = make_design_pot(epsilon - balance.guaranteed_epsilon, delta, locked.context.max_epsilon, "/epsilon")
+    before = balance.guaranteed_epsilon
+    tranche = make_design_pot(epsilon - before, delta, locked.context.max_epsilon, "/epsilon", before)
     locked.append(LIMIT_CHANGED, dataset_id, _body(locked, epsilon, total_delta, tranche))
 
 

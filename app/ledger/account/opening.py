@@ -1,9 +1,10 @@
 """Opening an account for a population, or a further dataset's share in it."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import select
 
@@ -22,6 +23,11 @@ from app.privacy.accounting import ORDERS
 from app.privacy.discretisation import LEAST_DELTA
 from app.privacy.filter import design
 from app.privacy.relation import Relation
+
+LEAST_EPSILON: Final = 0.001
+"""Least limit of an account, a tranche, a cap or an allocation; at most deltas, a filter needs more than this."""
+_STEP: Final = 0.0001
+"""Suggested limits are multiples of this."""
 
 
 def open_account(
@@ -72,17 +78,38 @@ def check_epsilon(epsilon: float, max_epsilon: float, pointer: str) -> None:
         raise InvalidRequest.at(pointer, f"Use a positive number of at most {max_epsilon:g}.")
 
 
-def make_design_pot(epsilon: float, delta: float, max_epsilon: float, pointer: str) -> Pot:
-    """An empty filter for ``(epsilon, delta)``.
+def make_design_pot(epsilon: float, delta: float, max_epsilon: float, pointer: str, above: float = 0.0) -> Pot:
+    """An empty filter for ``(epsilon, delta)``; ``above``: the limit to which ``epsilon`` is added.
 
     Raises:
         InvalidRequest: at ``pointer``.
     """
     check_epsilon(epsilon, max_epsilon, pointer)
+    if not _admits_jobs(epsilon, delta):
+        raise InvalidRequest.at(pointer, _suggest_limit(delta, above))
+    return filter_pot(design(epsilon, delta))
+
+
+def _admits_jobs(epsilon: float, delta: float) -> bool:
+    """Whether a filter of this limit admits any event. Then filters of higher limits do, too."""
+    if epsilon < LEAST_EPSILON * (1 - 1e-9):  # a difference of two limits is rounded
+        return False
     try:
-        return filter_pot(design(epsilon, delta))
-    except ValueError as error:
-        raise InvalidRequest.at(pointer, "This epsilon is too small to admit any job at this delta.") from error
+        design(epsilon, delta)
+    except ValueError:
+        return False
+    return True
+
+
+def _suggest_limit(delta: float, above: float) -> str:
+    steps = range(round(LEAST_EPSILON / _STEP), round(1 / _STEP))
+    least = steps[bisect_left(steps, 1, key=lambda step: int(_admits_jobs(step * _STEP, delta)))] * _STEP
+    if above == 0:
+        return f"Use a number of at least {least:g}; a lower limit admits no useful job."
+    return (
+        f"This increase is too small. Use at least {math.ceil((above + least) / _STEP - 1e-6) * _STEP:.10g}: the part "
+        f"above {above:.10g}, the highest limit so far, must be at least {least:g} at its delta."
+    )
 
 
 def _fresh_balance(

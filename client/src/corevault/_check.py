@@ -1,13 +1,15 @@
 """Counts missing and clamped cells on the owner's machine, before the upload."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corevault._cells import Categories, Cells, parse_values
+from corevault._advice import LEAST_ROWS, Groups, advise_clamped, advise_types, advise_unfit, count_unfit
+from corevault._cells import Array, Categories, Cells, parse_values
 from corevault._reading import Batch, Rows, open_rows
 from corevault._show import Table
 from corevault._upload import Upload
@@ -37,7 +39,9 @@ class TableCheck:
     """Counts of a table's rows and cells. They are never sent to the server.
 
     ``absent`` lists declared columns that the table does not have. ``unknown`` lists columns of the table that are not
-    declared. The server rejects a file with either of them.
+    declared. The server rejects a file with either of them. ``misfits`` has a sentence for each column with text that
+    fits no declared value, or with most cells outside its bounds. ``better_types`` has one for each sign of another
+    type.
 
     >>> print(Schema(integer("age", 17, 90)).check({"age": [30, 120, None], "name": ["a", "b", "c"]}))
     1 of 3 rows would be null.
@@ -50,6 +54,17 @@ class TableCheck:
     columns: dict[str, ColumnCheck]
     absent: tuple[str, ...]
     unknown: tuple[str, ...]
+    misfits: tuple[str, ...] = ()
+    better_types: tuple[str, ...] = ()
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """All sentences about signs of a wrong declaration or wrong cells.
+
+        >>> Schema(integer("age", 17, 90)).check({"age": [30, "old"]}).advice
+        ('age: 1 cell is no whole number such as 7.',)
+        """
+        return self.misfits + self.better_types
 
     @property
     def null_share(self) -> float:
@@ -64,7 +79,7 @@ class TableCheck:
         lines = [f"{self.null_rows} of {self.rows} rows would be null."]
         lines += [f"{name}: no such column in the table" for name in self.absent]
         lines += [f"{name}: not declared" for name in self.unknown]
-        return "\n".join(lines) + self.counts()
+        return "\n".join(lines) + self.counts() + self.list_advice()
 
     def __repr__(self) -> str:
         return f"TableCheck({self.null_rows} of {self.rows} rows would be null)"
@@ -76,7 +91,9 @@ class TableCheck:
         ]
         rows += [{"column": name, "missing": "no such column in the table", "clamped": ""} for name in self.absent]
         rows += [{"column": name, "missing": "not declared", "clamped": ""} for name in self.unknown]
-        return f"<p>{self.null_rows} of {self.rows} rows would be null.</p>{Table(rows)._repr_html_()}"
+        advice = "".join(f"<li>{escape(each)}</li>" for each in self.advice)
+        listed = f"<ul>{advice}</ul>" if advice else ""
+        return f"<p>{self.null_rows} of {self.rows} rows would be null.</p>{Table(rows)._repr_html_()}{listed}"
 
     def counts(self) -> str:
         """One line for each column with missing or clamped cells; each line starts with a line break.
@@ -89,6 +106,14 @@ class TableCheck:
             for name, column in self.columns.items()
             if column.missing or column.clamped
         )
+
+    def list_advice(self) -> str:
+        """The advice, one line each; each line starts with a line break.
+
+        >>> Schema(integer("age", 17, 90)).check({"age": [30, "old"]}).list_advice().strip()
+        'age: 1 cell is no whole number such as 7.'
+        """
+        return "".join(f"\n{each}" for each in self.advice)
 
     def describe_columns(self) -> str:
         """How the table's columns differ from the declared ones, in one or two sentences; empty if they do not.
@@ -124,12 +149,17 @@ def check_table(columns: "Sequence[Column]", upload: Upload, unit: str | None = 
     """
     with open_rows(upload) as rows:
         if len(set(rows.names)) < len(rows.names):
-            raise InvalidArgument("A column name appears twice in the table; name each column once.")
+            raise InvalidArgument(
+                "A column name appears twice in the first line of the table. This line must be the header, with each "
+                "name once."
+            )
         _check_types(columns, rows)
         counts = {column.name: _Count(column, column.name == unit) for column in columns if column.name in rows.names}
+        groups = Groups(name for name in rows.names if name in counts and counts[name].is_number)
         total = null = 0
         for batch in rows.batches:
             flags = _null_rows(rows.names, batch, counts)
+            groups.add({name: count.values for name, count in counts.items()})
             total += len(flags) + batch.ragged
             null += int(flags.sum()) + batch.ragged
     declared = [column.name for column in columns]
@@ -139,7 +169,21 @@ def check_table(columns: "Sequence[Column]", upload: Upload, unit: str | None = 
         columns={name: ColumnCheck(count.missing, count.clamped) for name, count in counts.items()},
         absent=tuple(name for name in declared if name not in rows.names),
         unknown=tuple(name for name in rows.names if name not in declared),
+        misfits=tuple(_list_misfits(counts.values(), total)),
+        better_types=tuple(advise_types(_list_truths(counts), groups)) if total >= LEAST_ROWS else (),
     )
+
+
+def _list_misfits(counts: "Iterable[_Count]", rows: int) -> Iterator[str]:
+    for count in counts:
+        if count.unfit:
+            yield advise_unfit(count.column, count.unfit)
+        if 2 * count.clamped > rows:
+            yield advise_clamped(count.column, count.clamped)
+
+
+def _list_truths(counts: "Mapping[str, _Count]") -> list[str]:
+    return [name for name, count in counts.items() if count.is_number and count.has_only_truths]
 
 
 def _check_types(columns: "Sequence[Column]", rows: Rows) -> None:
@@ -163,17 +207,24 @@ class _Count:
     """Counts the cells of one column, batch by batch."""
 
     def __init__(self, column: "Column", is_unit: bool) -> None:
-        self._column = column
+        self.column = column
         self._is_unit = is_unit
         self._categories = None if column.categories is None else Categories(column.categories)
-        self.missing = 0
-        self.clamped = 0
+        self.missing = self.clamped = self.unfit = 0
+        self.is_number = column.type in {"integer", "real"} and not is_unit
+        self.has_only_truths = True
+        self.values: Array = np.empty(0)
+        """The values of the last batch."""
 
     def add(self, cells: Cells) -> Flags:
         """Counts the cells of a batch; returns flags ``(n,)`` of the rows that this column makes null."""
-        column = self._column
-        values = parse_values(column, cells) if self._categories is None else self._categories.codes(cells)
+        column = self.column
+        values = self.values = (
+            parse_values(column, cells) if self._categories is None else self._categories.codes(cells)
+        )
         missing = np.isnan(values)
+        self.unfit += count_unfit(cells, missing)
+        self.has_only_truths = self.has_only_truths and bool(np.isin(values, (0.0, 1.0)).all())
         if column.lower is not None and column.upper is not None:
             outside = (values < column.lower) | (values > column.upper)
             if self._is_unit:

@@ -84,7 +84,7 @@ class TooManyNullRows(CorevaultError, ValueError):
         super().__init__(
             f"{check.null_rows} of {check.rows} rows do not fit the declared columns, so they would be null; "
             f"max_null_share allows a share of {max_null_share:.3g}. Correct these cells, or pass a larger "
-            f"max_null_share.{check.counts()}"
+            f"max_null_share.{check.counts()}{check.list_advice()}"
         )
         self.check = check
         self.max_null_share = max_null_share

@@ -26,6 +26,7 @@ from corevault.errors import (
 
 Params = Mapping[str, str | int | None]
 R = TypeVar("R")
+_PAGES = re.compile(r"(/dashboard|/docs|/openapi\.json)(/|$)")
 _VISIBLE = re.compile(r"[!-~]+")
 
 
@@ -53,7 +54,8 @@ class Http:
         if api_key is not None:
             secret = api_key.strip()  # a key file may end in a line break
             if not _VISIBLE.fullmatch(secret):
-                raise InvalidArgument("api_key must consist of visible ASCII characters; pass the key alone.")
+                words = "consist of visible ASCII characters; pass the key alone" if secret else "not be empty"
+                raise InvalidArgument(f"api_key must {words}.")
             headers["Authorization"] = f"Bearer {secret}"
         _check_timeout(timeout)
         self.address = address
@@ -149,9 +151,7 @@ class Http:
                 response = await self.io.send(request)
             except httpx.RequestError as error:
                 place = f"{request.url.scheme}://{request.url.netloc.decode('ascii')}"
-                failure = ConnectionFailed(
-                    f"No answer from {place} ({type(error).__name__}); check base_url, and that the server is running."
-                )
+                failure = ConnectionFailed(f"No answer from {place} ({type(error).__name__}); {_advise(str(error))}.")
                 failure.__cause__ = error
                 delay = self._policy.delay_after_failure(attempt)
             else:
@@ -185,7 +185,18 @@ def _root_of(base_url: object) -> str:
         raise InvalidArgument("base_url must be the address of a server, such as https://corevault.example.") from error
     if not url.host or url.query or url.fragment or re.search(r"\s", address) or not 0 < (url.port or 1) < 65536:
         raise InvalidArgument("base_url must name a server, such as https://corevault.example, and have no query.")
+    if page := _PAGES.search(url.path):
+        raise InvalidArgument(f"base_url must end before {page[1]}, as in https://corevault.example.")
     return address.rstrip("/").removesuffix("/v1")
+
+
+def _advise(error: str) -> str:
+    """The remedy for a failed connection."""
+    if "CERTIFICATE_VERIFY_FAILED" in error:
+        return "its certificate is not trusted here. Check base_url, or set SSL_CERT_FILE to your authority's file"
+    if "[SSL" in error:
+        return "it uses no TLS. Check base_url: it may need http:// instead of https://"
+    return "check base_url, and that the server is running"
 
 
 def check_key(idempotency_key: object) -> None:

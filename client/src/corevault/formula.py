@@ -227,7 +227,7 @@ class _Parser:
         self._advance()
         right = self._read_sum(_make_terms(_INTERCEPT))
         if self._word:
-            self._fail(f"has an unexpected {self._word!r}")
+            self._refuse_sign()
         return written, right
 
     def _read_sum(self, terms: Terms) -> Terms:
@@ -300,7 +300,7 @@ class _Parser:
             return word == "1"
         if word == "(":
             return self._read_parentheses()
-        return self._fail(f"has an unexpected {word!r}" if word else "ends too early")
+        return self._refuse_sign() if word else self._fail("ends too early; it needs a column after its last sign")
 
     def _read_parentheses(self) -> Terms:
         text, self._depth = self._text[self._start : self._find_end(self._start + 1)], self._depth + 1
@@ -366,14 +366,21 @@ class _Parser:
         if match is None or match.lastgroup is None:
             if not _SPACE.match(self._text, self._place):
                 sign = self._text[self._place :].strip()[:1]
-                self._fail("has '.' for all columns; name them" if sign == "." else f"has an unexpected {sign!r}")
+                self._fail("has '.' for all columns; name them" if sign == "." else _describe_sign(sign))
             self._start, self._word, self._kind = len(self._text), "", ""
             return
         self._kind, self._word = match.lastgroup, match[match.lastgroup]
         self._start, self._place = match.start(match.lastgroup), match.end()
 
+    def _refuse_sign(self) -> NoReturn:
+        self._fail(_describe_sign(self._word))
+
     def _fail(self, what: str) -> NoReturn:
         raise InvalidArgument(f"The formula {what}.")
+
+
+def _describe_sign(sign: str) -> str:
+    return f"has an unexpected {sign!r}; write it as in 'income ~ age * sex + C(region)'"
 
 
 def _make_terms(term: Term) -> Terms:

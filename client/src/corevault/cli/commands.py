@@ -63,10 +63,15 @@ def check(options: Namespace, output: Output) -> int:
     rows = [{"column": name, "missing": each.missing, "clamped": each.clamped} for name, each in found.columns.items()]
     if output.as_json:
         counts = {"rows": found.rows, "null_rows": found.null_rows, "absent": found.absent, "unknown": found.unknown}
+        counts["advice"] = found.advice
         output.show_facts(counts | {"columns": rows}, name="null_rows")
     elif rows:
         output.show_rows(rows, name="column")
     say(found.describe_columns() or f"{found.null_rows} of {found.rows} rows would be null.")
+    for advice in found.advice:
+        say(advice)
+    if not found.rows and found.columns:
+        say("The table has no rows below its header, so an upload would be refused.")
     if is_long := slots is not None and found.rows > slots:
         say(f"The table has more rows than the {slots} slots of the dataset.")
     fits = found.rows > 0 and not found.absent and not found.unknown and found.null_share <= options.max_null_share

@@ -6,7 +6,7 @@ from typing import Final
 from corevault.cli.parsing import FAMILIES, Parser
 
 _BASH: Final = """_corevault() {{
-  local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}" options=""
+  local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}" options="" arguments=""
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "{names} --help --version" -- "$current"))
     return
@@ -19,7 +19,7 @@ _BASH: Final = """_corevault() {{
   esac
   case "$current" in
     -*) COMPREPLY=($(compgen -W "$options" -- "$current")) ;;
-    *) COMPREPLY=() ;;
+    *) COMPREPLY=($(compgen -W "$arguments" -- "$current")) ;;
   esac
 }}
 complete -o default -F _corevault corevault"""
@@ -38,10 +38,15 @@ def _write_bash(commands: Mapping[str, Parser]) -> str:
         for option, words in _list_values(parser)
     }
     options = (
-        f'    {name}) options="{" ".join(flag for each in parser.options for flag in each.option_strings)}" ;;'
+        f'    {name}) options="{" ".join(flag for each in parser.options for flag in each.option_strings)}"'
+        f"{_assign_arguments(parser)} ;;"
         for name, parser in commands.items()
     )
     return _BASH.format(names=" ".join(commands), values="\n".join(sorted(values)), options="\n".join(options))
+
+
+def _assign_arguments(parser: Parser) -> str:
+    return f' arguments="{" ".join(parser.choices)}"' if parser.choices else ""
 
 
 def _write_zsh(commands: Mapping[str, Parser]) -> str:
@@ -55,13 +60,16 @@ def _write_fish(commands: Mapping[str, Parser]) -> str:
 def _list_fish_lines(commands: Mapping[str, Parser]) -> Iterator[str]:
     for name, parser in commands.items():
         yield f"complete -c corevault -n __fish_use_subcommand -f -a {name} -d {_quote(parser.description or '')}"
+        if parser.choices:
+            words = _quote(" ".join(parser.choices))
+            yield f"complete -c corevault -n '__fish_seen_subcommand_from {name}' -f -a {words}"
         values = dict(_list_values(parser))
         for option in parser.options:
             flags = " ".join(
                 f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.option_strings
             )
-            words = values.get(option.option_strings[-1])
-            given = f" -x -a {_quote(' '.join(words))}" if words else "" if option.nargs == 0 else " -r"
+            listed = values.get(option.option_strings[-1])
+            given = f" -x -a {_quote(' '.join(listed))}" if listed else "" if option.nargs == 0 else " -r"
             described = f" -d {_quote(option.help)}" if option.help else ""
             yield f"complete -c corevault -n '__fish_seen_subcommand_from {name}' {flags}{given}{described}"
 

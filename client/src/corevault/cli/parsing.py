@@ -43,6 +43,7 @@ _MESSAGES: Final = (
     (r"argument (\S+): not allowed with argument (\S+)", r"\1 and \2 exclude each other"),
     (r"argument (\S+): (.*)", r"\1: \2"),
     (r"unrecognized arguments: (.*)", r"{prog} does not take this: \1"),
+    (r"one of the arguments (.*) is required", r"{prog} needs one of these options: \1"),
 )
 """Messages of argparse, and the sentences that replace them."""
 
@@ -54,6 +55,11 @@ class Parser(argparse.ArgumentParser):
     def options(self) -> Sequence[argparse.Action]:
         """The options, without positional arguments."""
         return [action for action in self._actions if action.option_strings]
+
+    @property
+    def choices(self) -> Sequence[str]:
+        """The values that the positional arguments can have, if they are few."""
+        return [word for action in self._actions if not action.option_strings for word in action.choices or ()]
 
     def error(self, message: str) -> NoReturn:
         """Prints the sentence and ends with exit code 2."""
@@ -75,6 +81,8 @@ class _Commands(Parser):
         if not given:
             self.exit(2, self.format_help())
         command = given[0]
+        if command.startswith("-") and not any(command in each.option_strings for each in self.options):
+            self.error(f"write {command.partition('=')[0]} after the command, as in corevault datasets --url URL")
         if command not in self.names and not command.startswith("-"):
             near = difflib.get_close_matches(command, self.names, n=1)
             self.error(f"there is no command {command!r}{f'; did you mean {near[0]}?' if near else ''}")

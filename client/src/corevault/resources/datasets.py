@@ -1,5 +1,6 @@
 """``client.datasets``: declare, check, upload and delete datasets; with the calls of their accounts."""
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from corevault._ids import read_id, read_ids
 from corevault._io import blocking
 from corevault._names import find_dataset_id
 from corevault._progress import Report, show_bytes
+from corevault._warnings import warn_caller
 from corevault.errors import ContentRejected, InvalidArgument, TooManyNullRows, WaitTimeout, WrongType
 from corevault.pages import Page, fetch_page
 from corevault.replies.dataset import Content, Dataset, OpenUpload
@@ -60,6 +62,8 @@ class AsyncDatasets(AsyncAccounts):
         ``series`` names a series of your datasets in which each person counts once: the rows of a person become null in
         all of them but the first one that received them. Their ``privacy_unit`` is the same declared column.
 
+        Warnings of the server, such as about a limit that guarantees little, are issued as Python warnings.
+
         >>> client.datasets.create("visits", schema, slots=500, epsilon=1.0).status
         'created'
         """
@@ -81,7 +85,10 @@ class AsyncDatasets(AsyncAccounts):
             body["series"] = series
         if epsilon is not None:
             body["budget"] = make_limit(epsilon, delta)
-        return Dataset.from_json(await self._http.post("/v1/datasets", body, idempotency_key=idempotency_key))
+        dataset = Dataset.from_json(await self._http.post("/v1/datasets", body, idempotency_key=idempotency_key))
+        for warning in dataset.raw.get("warnings") or ():
+            warn_caller(f"{_name_member(warning['pointer'], schema)}: {warning['message']}")
+        return dataset
 
     async def list(self, *, limit: int | None = None) -> Page[Dataset]:
         """The datasets that the key may see.
@@ -160,7 +167,7 @@ class AsyncDatasets(AsyncAccounts):
         A source that can be read twice is first checked on this machine, as by ``schema.check``. The upload stops with
         ``TooManyNullRows`` if more than ``max_null_share`` of the rows would be null. It stops with ``InvalidArgument``
         if the columns are not the declared ones, or if there are more rows than slots. 1.0 allows any share of null
-        rows, None skips the check.
+        rows, None skips the check. ``misfits`` of the check are issued as warnings.
 
         The server answers after it has stored the bytes; ``wait_until_ready`` waits until it has read them.
         ``progress`` is True for a bar, or a function that is called with the number of bytes sent.
@@ -209,6 +216,8 @@ class AsyncDatasets(AsyncAccounts):
             )
         if check.null_share > max_null_share:
             raise TooManyNullRows(check, max_null_share)
+        for misfit in check.misfits:
+            warn_caller(f"The upload's check: {misfit}")
 
     async def open_uploads(self, dataset_id: str | Dataset, *, limit: int | None = None) -> Page[OpenUpload]:
         """The incomplete uploads in parts (owner). Each can be resumed or discarded.
@@ -310,3 +319,10 @@ def _count(chunks: Iterator[bytes], report: Report) -> Iterator[bytes]:
         yield chunk
         done += len(chunk)
         report(done)
+
+
+def _name_member(pointer: str, schema: Schema) -> str:
+    """The column or other member of a declaration that a JSON pointer names."""
+    found = re.fullmatch(r"/columns/([0-9]{1,6})/name", pointer)
+    names = schema.names
+    return names[int(found[1])] if found and int(found[1]) < len(names) else pointer.rpartition("/")[2]

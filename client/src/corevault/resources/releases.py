@@ -1,7 +1,5 @@
 """``client.releases``: published releases. Public ones need no API key."""
 
-import sys
-import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,6 +9,7 @@ from corevault._http import Http, quote_segment
 from corevault._ids import read_id
 from corevault._io import blocking
 from corevault._names import find_dataset_id
+from corevault._warnings import warn_caller
 from corevault.errors import InvalidArgument, UnreadableSource, WrongType
 from corevault.pages import Page, fetch_page
 from corevault.replies.dataset import Dataset
@@ -30,7 +29,6 @@ _UNTRUSTED = (
     "reason. If the points do not represent every direction, request a larger size. Otherwise use more epsilon, more "
     "slots or fewer features."
 )
-_PACKAGE = str(Path(__file__).parents[1])
 _GRADES = {
     "centre-only": "its centre may be used, as for predictions, but its intervals may not",
     "not-usable": "neither its centre nor its intervals may be used",
@@ -272,15 +270,7 @@ def _warn(release: Release) -> None:
     from corevault.pseudocoreset import UntrustedRelease  # noqa: PLC0415 - SciPy is imported when it is needed
 
     if release.trusted is False:
-        warnings.warn(_describe_distrust(release), UntrustedRelease, stacklevel=_find_caller_level())
-
-
-def _find_caller_level() -> int:
-    """The ``stacklevel`` of a warning that names the line of the caller."""
-    frame, level = sys._getframe(1), 1  # noqa: SLF001 - as the module warnings does
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
-    return level
+        warn_caller(_describe_distrust(release), UntrustedRelease)
 
 
 def _read_belief(content: bytes) -> "Belief":
