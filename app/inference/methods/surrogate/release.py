@@ -117,6 +117,8 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
     # Rows without a target have the variance that the model states, or the model does not describe them.
     most = TUNING.most_surprise * rows.count * len(search.theta)
     scattered = rows.uniform and np.sum(np.cov(rows.draws.T) * rows.information(search.theta)) > most
+    # A count at its least value may be any smaller one.
+    fewest = max(TUNING.fewest_counted * search.count_noise, TUNING.least_count * search.setup.places)
     most_apart = max(TUNING.most_fit[0], TUNING.most_fit[1] * doubt.nats)
     figures = [points.kl, doubt.nats, doubt.learned, mode.surprise]
     shapeless = search.setup.design.intercept and not schedule.asks_matrices
@@ -128,7 +130,7 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
         (doubt.far <= max(TUNING.far[1], TUNING.far[2] * doubt.nats), reasons.NOISE_NOT_KNOWN, Grade.CENTRE_ONLY),
         (mode.surprise <= TUNING.most_surprise, reasons.UNEXPLAINED_ANSWERS, Grade.CENTRE_ONLY),
         (mode.reached, reasons.NOT_CONVERGED, Grade.CENTRE_ONLY),
-        (search.counted > TUNING.fewest_counted * search.count_noise, reasons.FEW_ROWS, Grade.NOT_USABLE),
+        (search.counted > fewest, reasons.FEW_ROWS, Grade.NOT_USABLE),
         (points.kl <= most_apart, reasons.POINTS_DIFFER, Grade.CENTRE_ONLY),
         (not scattered, reasons.MISFIT, Grade.CENTRE_ONLY),
         (residuals is None or not residuals.are_wide, reasons.WIDE_RESIDUALS, Grade.CENTRE_ONLY),

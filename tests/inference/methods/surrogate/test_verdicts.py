@@ -47,12 +47,12 @@ def test_unchanged_run_is_calibrated() -> None:
 
 
 def test_noise_scale_that_is_hardly_known_is_not_calibrated() -> None:
-    """Of a constant target, answers show only that the scale is small."""
+    """Coefficients have e^4 times the information if the scale is two deviations of 1 smaller."""
     result = _run("linear-regression", None)
     mode = result.search.mode
     assert mode is not None
-    for deviation, known in ((0.1, True), (1.5, False)):
-        covariance = np.diag([1e-3, 1e-3, deviation**2])
+    for deviation, known in ((0.1, True), (1.0, False)):
+        covariance = np.diag([0.1, 0.1, deviation**2])
         _, found = _judge(result, mode=replace(mode, covariance=covariance))
         assert (reasons.NOISE_NOT_KNOWN not in found) is known
 
@@ -83,6 +83,13 @@ def test_points_may_differ_by_a_tenth_of_the_noise() -> None:
         noisy = replace(result, search=replace(search, step=None), points=points)
         _, found = _judge(noisy, mode=replace(mode, covariance=covariance))
         assert (reasons.POINTS_DIFFER in found) is differ
+
+
+@pytest.mark.parametrize(("counted", "noise", "few"), [(25.0, 1.0, False), (20.0, 1.0, True), (25.0, 9.0, True)])
+def test_count_at_its_least_value_or_within_noise_is_not_usable(counted: float, noise: float, *, few: bool) -> None:
+    """The least count is 1 % of 2,000 slots: the table may be empty."""
+    grade, found = _judge(_run("linear-regression", None), counted=counted, count_noise=noise)
+    assert ((reasons.FEW_ROWS in found), grade is Grade.NOT_USABLE) == (few, few)
 
 
 def test_residuals_wider_than_the_models_are_not_calibrated() -> None:
