@@ -47,7 +47,7 @@ def test_unchanged_run_is_calibrated() -> None:
 
 
 def test_noise_scale_that_is_hardly_known_is_not_calibrated() -> None:
-    """Coefficients have e^4 times the information if the scale is two deviations of 1 smaller."""
+    """A scale two deviations smaller multiplies the information about coefficients by e^4."""
     result = _run("linear-regression", None)
     mode = result.search.mode
     assert mode is not None
