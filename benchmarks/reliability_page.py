@@ -12,6 +12,7 @@ from benchmarks.reliability_targets import (
     FAR_TIMES,
     Target,
     compute_ratio,
+    estimate_correlation,
     is_bad,
     is_calibrated,
     list_targets,
@@ -55,7 +56,11 @@ TEXT: Final = (
     "posterior plus the doubt. *By noise* is the same share for intervals with the variance of the doubt alone. "
     "*Centre* is *by noise* for all usable releases, not only calibrated ones. The floor is the expected KL of one "
     "Gaussian release that spends the whole budget and is given the mode of these rows. Ratios are medians. *Releases* "
-    "include failed runs. A kind at one ε has few releases, so its coverage is uncertain. "
+    "include failed runs. A kind at one ε has few releases, so its coverage is uncertain. It is *undecided* if its "
+    "95 % interval is neither within the limits nor outside them. The interval is that of a share of independent "
+    "parameters, but parameters of one release share errors: the correlation of their coverage, estimated from all "
+    "calibrated releases, is {correlation:.2f}. Ten releases of ten parameters each count as {count:.0f} independent "
+    "parameters. "
     "Every release: [{file}]({file})."
 )
 
@@ -69,11 +74,14 @@ def render_page(outcomes: Sequence[Outcome], file: str, circumstances: Mapping[s
     lines += [render_line(f"**{group}**", _select(outcomes, group=group)) for group in groups]
     lines += [render_line(f"ε = {epsilon:g}", _select(outcomes, epsilon=epsilon)) for epsilon in epsilons]
     lines += [render_line(kind, _select(outcomes, kind=kind)) for kind in kinds]
+    correlation = estimate_correlation(list(filter(is_calibrated, outcomes)))
     text = TEXT.format(
         engines=", ".join(list_distinct(each.engine for each in outcomes)),
         tables=f"{len({each.table for each in outcomes}):,}",
         seed=outcomes[0].seed,
         file=file,
+        correlation=correlation,
+        count=10 / (correlation + (1 - correlation) / 10),
     )
     return PAGE.format(
         text=wrap_paragraph(text),

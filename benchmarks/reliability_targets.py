@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.stats import beta, binomtest
 
 from benchmarks.outcomes import Outcome
 from benchmarks.stated import CALIBRATED
@@ -97,19 +97,60 @@ def _limit_farthest(calibrated: Sequence[Outcome]) -> Target:
 
 def _limit_coverage(calibrated: Sequence[Outcome]) -> Iterator[Target]:
     low, high = COVERED
-    between = f"between {low:.0%} and {high:.0%}"
-    by_kind = _average(calibrated, lambda each: each.kind)
-    by_cell = _average(calibrated, lambda each: (each.kind, each.epsilon))
-    for what, shares in (("kinds", by_kind), ("kinds at each ε", by_cell)):
-        asked = f"coverage of all {what} is {between}"
-        below, above = (sum(found) for found in ([s < low for s in shares], [s > high for s in shares]))
+    between, correlation = f"between {low:.0%} and {high:.0%}", estimate_correlation(calibrated)
+    for what, group in (("kinds", ("kind",)), ("kinds at each ε", ("kind", "epsilon"))):
+        asked, groups = f"coverage of all {what} is {between}", _group(calibrated, group)
+        shares = [_average(each) for each in groups]
+        below, above = sum(share < low for share in shares), sum(share > high for share in shares)
         inside = len(shares) - below - above
-        measured = f"{inside} of {len(shares)}; {below} below, {above} above"
+        intervals = [compute_interval(each, correlation) for each in groups]
+        surely = [
+            sum(least >= low and most <= high for least, most in intervals),
+            sum(most < low for _, most in intervals),
+            sum(least > high for least, _ in intervals),
+        ]
+        counts = ", ".join(f"{n} {where}" for n, where in zip(surely, ("inside", "below", "above"), strict=True))
+        measured = f"{inside} of {len(shares)}; {below} below, {above} above. "
+        measured += f"By intervals: {counts}, {len(shares) - sum(surely)} undecided"
         yield Target(asked, measured if shares else NOTHING, inside == len(shares) if shares else None)
 
 
-def _average(outcomes: Iterable[Outcome], group: Callable[[Outcome], object]) -> list[float]:
-    groups: dict[object, list[float]] = {}
+def _group(outcomes: Iterable[Outcome], names: Iterable[str]) -> list[list[Outcome]]:
+    names, groups = tuple(names), dict[object, list[Outcome]]()
     for each in outcomes:
-        groups.setdefault(group(each), []).append(each.coverage)
-    return [float(np.mean(values)) for values in groups.values()]
+        groups.setdefault(tuple(getattr(each, name) for name in names), []).append(each)
+    return list(groups.values())
+
+
+def _average(outcomes: Iterable[Outcome]) -> float:
+    return float(np.mean([each.coverage for each in outcomes]))
+
+
+def estimate_correlation(outcomes: Sequence[Outcome]) -> float:
+    """Estimate the correlation of coverage between two parameters of a release.
+
+    A release's coverage has the variance ``m (1 - m) (r + (1 - r) / D)``, with the mean m and D parameters. This solves
+    for r, which is 1 if all releases cover all parameters or none.
+    """
+    if not outcomes:
+        return 1.0
+    mean, size = _average(outcomes), np.array([each.parameters for each in outcomes])
+    squares = (np.array([each.coverage for each in outcomes]) - mean) ** 2
+    own = np.sum(1 - 1 / size)
+    if mean in {0.0, 1.0} or own == 0:
+        return 1.0
+    return float(np.clip(np.sum(squares / (mean * (1 - mean)) - 1 / size) / own, 0, 1))
+
+
+def compute_interval(outcomes: Sequence[Outcome], correlation: float) -> tuple[float, float]:
+    """Compute a 95 % interval of the mean coverage of releases.
+
+    It is the exact interval of a binomial share (Clopper & Pearson, *Biometrika* 26, 1934). The trials are independent
+    parameters: as many as give the mean the same variance (Kish, *Survey Sampling*, 1965).
+    """
+    each = sum(correlation + (1 - correlation) / one.parameters for one in outcomes)
+    count = len(outcomes) ** 2 / each
+    covered = _average(outcomes) * count
+    rest = max(count - covered, 0.0)
+    low = float(beta.ppf(0.025, covered, rest + 1)) if covered > 0 else 0.0
+    return low, float(beta.ppf(0.975, covered + 1, rest)) if rest > 0 else 1.0

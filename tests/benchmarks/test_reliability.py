@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from app.inference.core.release import Pseudocoreset
 from app.inference.post.laplace import Laplace
@@ -17,7 +18,13 @@ from benchmarks.cases import NoMode
 from benchmarks.figures import write_lines
 from benchmarks.outcomes import Engine, Outcome, derive_seed, measure_table
 from benchmarks.reliability_page import render_page
-from benchmarks.reliability_targets import compute_ratio, is_bad, list_targets
+from benchmarks.reliability_targets import (
+    compute_interval,
+    compute_ratio,
+    estimate_correlation,
+    is_bad,
+    list_targets,
+)
 from benchmarks.stated import measure_coverage, read_statement
 from benchmarks.sweep import Sweep, read_outcomes, run_sweep
 from benchmarks.sweep_options import choose_seed, parse_engine
@@ -102,6 +109,44 @@ def test_targets_state_what_holds_and_what_fails() -> None:
     assert [each.holds for each in list_targets([*good, replace(GOOD, epsilon=1.0)])][3:] == [True, False]
     assert [each.holds for each in list_targets([replace(GOOD, grade="centre-only", kind="one row")])] == [None] * 5
     assert list_targets([*good, bad])[0].measured.startswith("1 of 200: 0.5% (95 % interval: 0.0% to 2.8%)")
+
+
+def test_parameters_of_a_release_share_errors() -> None:
+    """Two releases of four parameters: both half covered, or one of them wholly."""
+    halves = [replace(GOOD, parameters=4, coverage=0.5)] * 2
+    whole = [replace(GOOD, parameters=4, coverage=share) for share in (0.0, 1.0)]
+    assert estimate_correlation(halves) == 0.0
+    assert estimate_correlation(whole) == 1.0
+    assert estimate_correlation([GOOD] * 2) == estimate_correlation([]) == 1.0
+    mixed = [replace(GOOD, parameters=4, coverage=share) for share in (0.25, 0.75, 0.25, 0.75, 0.5, 0.5, 1.0, 0.0)]
+    squares = np.square([each.coverage - 0.5 for each in mixed]) / 0.25
+    assert estimate_correlation(mixed) == pytest.approx(np.sum(squares - 1 / 4) / 6)
+
+
+def test_interval_of_coverage_counts_independent_parameters() -> None:
+    """A correlation of 0 counts parameters, of 1 releases. The limits are as for binomial shares."""
+    releases = [replace(GOOD, parameters=4, coverage=0.5)] * 5
+    for correlation, count in ((0.0, 20), (1.0, 5)):
+        exact = binomtest(count // 2, count).proportion_ci(0.95)
+        interval = compute_interval([replace(each, coverage=(count // 2) / count) for each in releases], correlation)
+        assert interval == pytest.approx((exact.low, exact.high))
+    assert compute_interval([GOOD] * 5, 1.0) == pytest.approx((0.025**0.2, 1.0))
+    assert compute_interval([replace(GOOD, coverage=0.0)] * 5, 1.0) == pytest.approx((0.0, 1 - 0.025**0.2))
+
+
+def test_coverage_that_few_releases_leave_open_is_undecided() -> None:
+    """Coverage differs between releases as for independent parameters."""
+    for coverage, words in (
+        ((0.9, 1.0), "1 inside, 0 below, 0 above, 0 undecided"),
+        ((0.7, 0.8), "0 inside, 1 below, 0 above, 0 undecided"),
+        ((0.998, 1.0), "0 inside, 0 below, 1 above, 0 undecided"),
+    ):
+        good = [replace(GOOD, parameters=1000, coverage=share) for share in coverage * 100]
+        assert list_targets(good)[3].measured.endswith(words)
+    assert (
+        list_targets([GOOD] * 3)[3].measured
+        == "0 of 1; 0 below, 1 above. By intervals: 0 inside, 0 below, 0 above, 1 undecided"
+    )
 
 
 def test_outcomes_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -64,13 +64,12 @@ def release(result: Result) -> Pseudocoreset:
 class _Doubt:
     """The error of the mode.
 
-    ``covariance`` is ``(D, D)``. ``nats`` is the expected loss by it, ``step`` the part of the last step in that loss.
-    ``learned`` is the KL divergence of the belief from the prior. ``far`` is the loss far away.
+    ``covariance`` is ``(D, D)``, ``nats`` the expected loss by it. ``learned`` is the KL divergence of the belief from
+    the prior. ``far`` is the loss far away.
     """
 
     covariance: Array64
     nats: float
-    step: float
     learned: float
     far: float
 
@@ -89,7 +88,7 @@ def assess(search: Search) -> _Doubt:
     learned = 0.5 * float((theta - prior.mean) @ information @ (theta - prior.mean)) + compare_widths(ratios)
     nats = 0.5 * float(np.trace(information @ covariance))
     far = compute_far_loss(search.rows, make_frame(search.rows, theta, information, prior), theta, prior, covariance)
-    return _Doubt(covariance, nats, 0.5 * float(step @ information @ step), learned, far)
+    return _Doubt(covariance, nats, learned, far)
 
 
 def compute_far_loss(rows: Rows, frame: Frame, theta: Array64, prior: Prior, covariance: Array64) -> float:
@@ -118,10 +117,10 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
     # Rows without a target have the variance that the model states, or the model does not describe them.
     most = TUNING.most_surprise * rows.count * len(search.theta)
     scattered = rows.uniform and np.sum(np.cov(rows.draws.T) * rows.information(search.theta)) > most
+    # A count at its least value may be any smaller one.
+    fewest = max(TUNING.fewest_counted * search.count_noise, TUNING.least_count * search.setup.places)
+    most_apart = max(TUNING.most_fit[0], TUNING.most_fit[1] * doubt.nats)
     figures = [points.kl, doubt.nats, doubt.learned, mode.surprise]
-    settled = mode.reached and doubt.step <= TUNING.most_step * max(1.0, doubt.nats - doubt.step)
-    if search.setup.squares:  # the cut and the excess are in units of the scale at the histogram of residuals
-        settled &= bool(abs(search.theta[-1] - search.scores[0].theta[-1]) <= TUNING.most_rescaling)
     shapeless = search.setup.design.intercept and not schedule.asks_matrices
     hidden = schedule.regime is Regime.CROWDED and is_dependent(search.setup.design)
     conditions = [
@@ -130,9 +129,9 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
         (doubt.nats <= TUNING.most_noise * max(doubt.learned, 1.0), reasons.NOISE_DOMINATES, Grade.NOT_USABLE),
         (doubt.far <= max(TUNING.far[1], TUNING.far[2] * doubt.nats), reasons.NOISE_NOT_KNOWN, Grade.CENTRE_ONLY),
         (mode.surprise <= TUNING.most_surprise, reasons.UNEXPLAINED_ANSWERS, Grade.CENTRE_ONLY),
-        (settled, reasons.NOT_CONVERGED, Grade.CENTRE_ONLY),
-        (search.counted > TUNING.fewest_counted * search.count_noise, reasons.FEW_ROWS, Grade.NOT_USABLE),
-        (points.kl <= TUNING.most_fit, reasons.POINTS_DIFFER, Grade.CENTRE_ONLY),
+        (mode.reached, reasons.NOT_CONVERGED, Grade.CENTRE_ONLY),
+        (search.counted > fewest, reasons.FEW_ROWS, Grade.NOT_USABLE),
+        (points.kl <= most_apart, reasons.POINTS_DIFFER, Grade.CENTRE_ONLY),
         (not scattered, reasons.MISFIT, Grade.CENTRE_ONLY),
         (residuals is None or not residuals.are_wide, reasons.WIDE_RESIDUALS, Grade.CENTRE_ONLY),
         (not shapeless, reasons.NO_CORRELATIONS, Grade.CENTRE_ONLY),

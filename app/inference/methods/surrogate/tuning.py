@@ -70,12 +70,10 @@ class Tuning:
     # Release.
     most_surprise: float = 2.0  # mean square of standardised residuals; above it, answers are unexplained
     most_noise: float = 0.5  # part of the nats learned; above it, the release is not usable
-    most_step: float = 4.0  # the last step's nats over the other doubt's, or over 1; above it, not converged
-    far: tuple[float, float, float] = (2.0, 30.0, 5.0)  # deviations; most nats there; most times the noise, if more
+    far: tuple[float, float, float] = (2.0, 30.0, 20.0)  # deviations; most nats there; most times the noise, if more
     fewest_counted: float = 3.0  # deviations of noise; a smaller count of rows makes the release unusable
     most_excess: float = 0.2  # part of the rows; more squares of residuals than the model's are wide
-    most_rescaling: float = 0.25  # change of a log noise scale since residuals were counted; above it, not converged
-    most_fit: float = 1.0  # nats between the belief and the points; above it, they differ
+    most_fit: tuple[float, float] = (1.0, 0.1)  # belief to points: most nats; most times the noise, if more
 
 
 TUNING: Final = Tuning()

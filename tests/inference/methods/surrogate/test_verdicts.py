@@ -47,23 +47,49 @@ def test_unchanged_run_is_calibrated() -> None:
 
 
 def test_noise_scale_that_is_hardly_known_is_not_calibrated() -> None:
-    """Of a constant target, answers show only that the scale is small."""
+    """A scale two deviations smaller multiplies the information about coefficients by e^4."""
     result = _run("linear-regression", None)
     mode = result.search.mode
     assert mode is not None
-    for deviation, known in ((0.1, True), (0.9, False)):
-        covariance = np.diag([1e-3, 1e-3, deviation**2])
+    for deviation, known in ((0.1, True), (1.0, False)):
+        covariance = np.diag([0.1, 0.1, deviation**2])
         _, found = _judge(result, mode=replace(mode, covariance=covariance))
         assert (reasons.NOISE_NOT_KNOWN not in found) is known
 
 
-def test_scale_that_changed_after_residuals_were_cut_is_not_calibrated() -> None:
+def test_search_that_a_longest_step_ended_is_not_calibrated() -> None:
     result = _run("linear-regression", None)
-    first, *others = result.search.scores
-    away = np.zeros_like(first.theta)
-    away[-1] = 0.5
-    scores = (replace(first, theta=first.theta - away), *others)
-    assert _judge(result, scores=scores) == (Grade.CENTRE_ONLY, (reasons.NOT_CONVERGED,))
+    mode = result.search.mode
+    assert mode is not None
+    expected = (Grade.CENTRE_ONLY, (reasons.NOT_CONVERGED,))
+    assert _judge(result, mode=replace(mode, reached=False)) == expected
+
+
+@pytest.mark.parametrize(("apart", "differ"), [(0.9, False), (1.1, True), (4.0, True)])
+def test_points_far_from_the_belief_differ(apart: float, *, differ: bool) -> None:
+    result = _run("linear-regression", None)
+    _, found = _judge(replace(result, points=replace(result.points, kl=apart)))
+    assert (reasons.POINTS_DIFFER in found) is differ
+
+
+def test_points_may_differ_by_a_tenth_of_the_noise() -> None:
+    result = _run("linear-regression", None)
+    mode, search = result.search.mode, result.search
+    assert mode is not None
+    # Half the trace of information times this covariance: 90 nats.
+    covariance = 60 * np.linalg.inv(search.information)
+    for apart, differ in ((8.0, False), (10.0, True)):
+        points = replace(result.points, kl=apart)
+        noisy = replace(result, search=replace(search, step=None), points=points)
+        _, found = _judge(noisy, mode=replace(mode, covariance=covariance))
+        assert (reasons.POINTS_DIFFER in found) is differ
+
+
+@pytest.mark.parametrize(("counted", "noise", "few"), [(25.0, 1.0, False), (20.0, 1.0, True), (25.0, 9.0, True)])
+def test_count_at_its_least_value_or_within_noise_is_not_usable(counted: float, noise: float, *, few: bool) -> None:
+    """The least count is 1 % of 2,000 slots: the table may be empty."""
+    grade, found = _judge(_run("linear-regression", None), counted=counted, count_noise=noise)
+    assert ((reasons.FEW_ROWS in found), grade is Grade.NOT_USABLE) == (few, few)
 
 
 def test_residuals_wider_than_the_models_are_not_calibrated() -> None:
