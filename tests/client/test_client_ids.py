@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 import pytest
-from corevault import ApiKey, Client, Dataset, Job, LogisticRegression, Release, Schema, real
+from corevault import ApiKey, Client, Dataset, InvalidArgument, Job, LogisticRegression, Release, Schema, real
 
 from tests.client.fake import DATASET, Script, job, ok
 
@@ -88,3 +88,33 @@ def test_a_missing_release_id_refers_to_jobs_wait() -> None:
     with script.client() as client, pytest.raises(TypeError, match=r"jobs\.wait"):
         client.releases.download(cast("str", OF_JOB.release_id))
     assert not script.seen
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda client: client.releases.download(f"job_{'0' * 26}"),
+            "belongs to an object of the class Job; pass the id of a Release",
+        ),
+        (
+            lambda client: client.jobs.get(f"rel_{'0' * 26}"),
+            "belongs to an object of the class Release; pass the id of a Job",
+        ),
+        (
+            lambda client: client.datasets.get(f"key_{'0' * 26}"),
+            "belongs to an object of the class ApiKey; pass the id of a Dataset",
+        ),
+    ],
+)
+def test_the_id_of_another_kind_is_refused(call: Callable[[Client], object], words: str) -> None:
+    script = Script([])
+    with script.client() as client, pytest.raises(InvalidArgument, match=words):
+        call(client)
+    assert script.seen == []
+
+
+def test_a_dataset_may_have_a_name_that_begins_as_an_id() -> None:
+    script = Script([ok({"items": [DATASET | {"name": "job_counts"}], "next_cursor": None}), ok(DATASET)])
+    with script.client() as client:
+        assert client.datasets.get("job_counts").id == "ds_1"
