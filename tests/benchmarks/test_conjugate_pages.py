@@ -50,7 +50,7 @@ def make_batch_lines(needed: float) -> list[topic_batches.Line]:
         topic_batches.Line(iterations, noise, seed, done, 100.0 + 2 * iterations + 10 * noise + seed - done)
         for seed in (0, 1, 2)
         for iterations in topic_batches.ITERATIONS
-        for noise in (0.0, *topic_batches.NOISES)
+        for noise in (0.0, *composition.NOISES)
         for done in {iterations, *topic_batches.PLACES}
     ]
     return lines + [
@@ -65,7 +65,7 @@ def test_the_page_about_batches_has_every_cost_and_both_compositions(tmp_path: P
     lines = make_batch_lines(needed)
     page = topic_batches.render_page(lines, {"cores": "2"})
     text = page.replace("\n", " ")
-    assert page.count("| 0.0125 | 80 |") == len(topic_batches.NOISES) + 1
+    assert page.count("| 0.0125 | 80 |") == len(composition.NOISES) + 1
     assert "| 0.05 | 20 | 1.24 | 1.21 | " in page
     assert "| 0.05 | 20 | 0 | – | – | 121 |" in page  # the median of three runs
     assert "at the same noise: at 5 of 5 noise multipliers" in text

@@ -11,7 +11,7 @@ from app.db import Database
 from tests.faults.seeded import BATCH, run_batch
 
 RUNS, FEW = 200, 60
-"""Seeded runs, and those of them that are not left to `make test-sweeps`."""
+"""All seeded runs, and the first ones, which are no sweep."""
 
 
 @pytest.mark.long

@@ -77,7 +77,7 @@ def test_points_may_differ_by_a_tenth_of_the_noise() -> None:
     mode, search = result.search.mode, result.search
     assert mode is not None
     # Half the trace of information times this covariance: 90 nats.
-    covariance = 60 * np.linalg.inv(search.information)
+    covariance = np.asarray(60 * np.linalg.inv(search.information), dtype=np.float64)
     for apart, differ in ((8.0, False), (10.0, True)):
         points = replace(result.points, kl=apart)
         noisy = replace(result, search=replace(search, step=None), points=points)
