@@ -56,11 +56,10 @@ TEXT: Final = (
     "posterior plus the doubt. *By noise* is the same share for intervals with the variance of the doubt alone. "
     "*Centre* is *by noise* for all usable releases, not only calibrated ones. The floor is the expected KL of one "
     "Gaussian release that spends the whole budget and is given the mode of these rows. Ratios are medians. *Releases* "
-    "include failed runs. A kind at one ε has few releases, so its coverage is uncertain. It is *undecided* if its "
-    "95 % interval is neither within the limits nor outside them. The interval is that of a share of independent "
-    "parameters, but parameters of one release share errors: the correlation of their coverage, estimated from all "
-    "calibrated releases, is {correlation:.2f}. Ten releases of ten parameters each count as {count:.0f} independent "
-    "parameters. "
+    "include failed runs. A kind at one ε has few releases, so its coverage is uncertain. It is *undecided* if a "
+    "limit is inside its 95 % interval. The interval is that of a share of independent parameters. Parameters of one "
+    "release share errors, so they count as fewer: the correlation of their coverage, estimated from all calibrated "
+    "releases, is {correlation:.2f}. Ten releases of ten parameters each count as {count:.0f} independent parameters. "
     "Every release: [{file}]({file})."
 )
 

@@ -8,6 +8,7 @@ import pytest
 from randomgen import ChaCha
 
 from app.inference.core import reasons
+from app.inference.core.linear_algebra import invert
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade
 from app.inference.methods.surrogate.method import OneBelief
@@ -77,7 +78,7 @@ def test_points_may_differ_by_a_tenth_of_the_noise() -> None:
     mode, search = result.search.mode, result.search
     assert mode is not None
     # Half the trace of information times this covariance: 90 nats.
-    covariance = np.asarray(60 * np.linalg.inv(search.information), dtype=np.float64)
+    covariance = 60 * invert(search.information)
     for apart, differ in ((8.0, False), (10.0, True)):
         points = replace(result.points, kl=apart)
         noisy = replace(result, search=replace(search, step=None), points=points)
