@@ -116,15 +116,15 @@ def _squares(case: RobustCase, rows: Array64, theta: Array64) -> Array64:
 
 
 def _damp(case: RobustCase, rows: Array32) -> Array64:
-    """For labels, the limit of a quarter over the mean square of the features, at most 1; else 1."""
+    """Compute the weights of rows: for labels, 0.25 over the mean square of features."""
     if not isinstance(case.model(), RobustLabels):
         return np.ones(len(rows))
-    return np.minimum(1, 0.25 / np.square(rows[:, :-1].astype(np.float64)).mean(axis=1))
+    return np.asarray(np.minimum(1, 0.25 / np.square(rows[:, :-1].astype(np.float64)).mean(axis=1)))
 
 
 @pytest.mark.parametrize("size", [0.1, 1.0, 3.0])
 def test_bounded_scores_are_damped_scores_if_loose(case: RobustCase, size: float) -> None:
-    """Also of rows that are far from the centre of the declared bounds, where wrong features of labels lie."""
+    """Wrong features lie far from the centre of the declared bounds."""
     rng, model = np.random.default_rng(12), case.model()
     rows, theta, transform = case.rows(rng).astype(np.float32), case.theta(rng), case.transform(rng)
     if isinstance(model, RobustLabels):

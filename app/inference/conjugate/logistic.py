@@ -90,7 +90,7 @@ class PolyaGammaLogistic(FoldedRows):
         scaled, shares = scale_features(rows, radius)
         cut = scaled * shares
         if not moving:
-            return cut * (shares / 2)
+            return cut * (shares * np.float32(0.5))
         second = (belief[1:] + np.outer(belief[0], belief[0])).astype(np.float32)
         c = np.sqrt(np.maximum(np.vecdot(scaled @ second, scaled), _LEAST_SQUARE))
         curvatures = multiply_pairs(cut)

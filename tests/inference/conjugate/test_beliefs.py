@@ -170,7 +170,7 @@ def test_logistic_without_noise_is_the_fixed_point_of_coordinate_ascent() -> Non
 
 
 def test_long_rows_weigh_less_and_leave_the_coefficients() -> None:
-    """Labels that follow the model: the estimate is the same whatever the radius, but for chance."""
+    """Labels that follow the model: the estimate is the truth at every radius."""
     truth, estimates = np.array([4.0, -3.0, 2.0, 0.5]), []
     made, design = make_conjugate_problem(replace(LOGISTIC, prior=PriorSpec(30.0)), FACTS)
     model = cast(Statistics, made)
