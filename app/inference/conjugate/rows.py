@@ -49,7 +49,7 @@ def compute_gains(width: int, radius: float) -> Array64:
 
 
 def scale_features(rows: Array32, radius: float) -> tuple[Array32, Array32]:
-    """Scale the features of rows ``(n, p)``, and compute shares ``(n, 1)`` that cut them to ``radius``. Row zone.
+    """Scale features of rows ``(n, p)``, and compute shares ``(n, 1)`` that cut them. Row zone.
 
     The last coordinate is the intercept. A scaled row times its share has a squared length of at most p.
     """

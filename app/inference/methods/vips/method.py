@@ -236,7 +236,7 @@ def _weigh(state: State, answers: Mapping[str, Array64], noises: Mapping[str, fl
 
 
 def weigh_by_noise(squares: Array64, ratio: float) -> float:
-    """Compute the weight of an answer at which the average has the least squared error.
+    """Compute the weight at which the average has the least squared error.
 
     Without drift, all answers count the same. An average that is far from the answer belongs to old beliefs.
 

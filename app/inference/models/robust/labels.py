@@ -118,7 +118,7 @@ class RobustLabels(Robust[LogisticRegression | ProbitRegression]):
 
 
 def _damp(rows: Array32) -> Array32:
-    """Compute weights ``(n,)`` of at most 1, smaller for rows whose features are far from the centre. Row zone.
+    """Compute weights ``(n,)`` of at most 1 that fall with a row's mean square. Row zone.
 
     The last coordinate is the intercept.
     """
