@@ -86,7 +86,7 @@ class PolyaGammaLogistic(FoldedRows):
 
     @np.errstate(all="ignore")
     def contribute(self, rows: Array32, belief: Array64, radius: float, *, moving: bool) -> Array32:
-        """Compute ``w z / 2`` or packed ``w xi z z'`` of folded rows z with weights w."""
+        """Compute each row's ``w z / 2`` or packed ``w xi z z'``."""
         scaled, shares = scale_features(rows, radius)
         cut = scaled * shares
         if not moving:
