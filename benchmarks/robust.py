@@ -101,8 +101,9 @@ PRIVATE_TEXT: Final = (
     "Census income, 30,162 rows, 10 whitened components (adult10), logistic regression, "
     f"ε = {EPSILON:g}, δ = 1/N. In a share of the rows, half of the features are replaced by N(0, "
     f"{FEATURE_VARIANCE:g}). In as many rows, the label is flipped. Accuracy is of clean held-out rows. *Bounds* are "
-    "the declared bounds of the columns: narrow ones clamp wrong features. dp-psvi needs narrow bounds. *Full "
-    "posterior*: of all rows, without privacy. Wrong labels shrink the coefficients with every β, so only predictions "
+    "the declared bounds of the columns: narrow ones clamp wrong features, and rows with many of them count less. "
+    "dp-psvi needs narrow bounds. *Full posterior*: of all rows, without privacy. Wrong labels shrink the coefficients "
+    "with every β, so only predictions "
     "are compared."
 )
 

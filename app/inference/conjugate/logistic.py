@@ -5,8 +5,10 @@ depends on the current belief. Given these, the posterior of ``theta`` is normal
 plus ``sum xi x x'``, and its mean solves this precision against ``sum (y - 1/2) x``. The first sum moves with the
 belief, the second is fixed, so it is asked once.
 
-The k features of a row are cut to a radius and scaled, so that their length is at most ``sqrt(k)``. With
-``R^2 = k + 1``, then ``|(y - 1/2) x| <= R / 2`` and ``|xi x x'|_F <= R^2 / 4``, because ``xi`` is at most 1/4. Beliefs
+The k features of a row are scaled, so that a row at the radius has features of length ``sqrt(k)``. A longer row counts
+with a weight ``w = s^2``, where s is the radius over its length: ``s x`` has a squared length of at most
+``R^2 = k + 1``. Then ``|w (y - 1/2) x| <= s R / 2 <= R / 2``, and ``|w xi x x'|_F <= R^2 / 4``, because ``xi`` is at
+most 1/4. A weight of the features alone leaves the true coefficients as they are; cut rows would change them. Beliefs
 and sums are in these scaled coordinates.
 
 Three things differ from the published algorithm, which diverges where noise exceeds an eigenvalue of the curvature.
@@ -66,9 +68,9 @@ class PolyaGammaLogistic(FoldedRows):
     prior: Prior
     kind: ClassVar[str] = STATISTIC_SUM
     usual_share: ClassVar[float | None] = None
-    usual_iterations: ClassVar[int] = 7
+    usual_iterations: ClassVar[int] = 10
     usual_batch: ClassVar[int | None] = None
-    tail: ClassVar[float] = 0.1
+    tail: ClassVar[float] = 0.35
 
     @property
     def belief_shape(self) -> tuple[int, ...]:
@@ -84,12 +86,13 @@ class PolyaGammaLogistic(FoldedRows):
 
     @np.errstate(all="ignore")
     def contribute(self, rows: Array32, belief: Array64, radius: float, *, moving: bool) -> Array32:
-        """Compute ``z / 2`` or packed ``xi z z'`` of folded rows z."""
-        cut = scale_features(rows, radius)
+        """Compute each row's ``w z / 2`` or packed ``w xi z z'``."""
+        scaled, shares = scale_features(rows, radius)
+        cut = scaled * shares
         if not moving:
-            return cut * np.float32(0.5)
+            return cut * (shares * np.float32(0.5))
         second = (belief[1:] + np.outer(belief[0], belief[0])).astype(np.float32)
-        c = np.sqrt(np.maximum(np.vecdot(cut @ second, cut), _LEAST_SQUARE))
+        c = np.sqrt(np.maximum(np.vecdot(scaled @ second, scaled), _LEAST_SQUARE))
         curvatures = multiply_pairs(cut)
         curvatures *= (np.tanh(c / 2) / (2 * c))[:, None]
         return curvatures

@@ -48,18 +48,15 @@ def compute_gains(width: int, radius: float) -> Array64:
     return np.append(np.full(width - 1, math.sqrt(max(width - 1, 1)) / radius), 1.0)
 
 
-def scale_features(rows: Array32, radius: float) -> Array32:
-    """Cut rows ``(n, p)`` whose features are longer than ``radius``, and scale features. Row zone.
+def scale_features(rows: Array32, radius: float) -> tuple[Array32, Array32]:
+    """Scale features of rows ``(n, p)``, and compute shares ``(n, 1)`` that cut them. Row zone.
 
-    The last coordinate is the intercept. A row is cut as a whole, so it counts as a part of a row. The result has a
-    squared length of at most p.
+    The last coordinate is the intercept. A scaled row times its share has a squared length of at most p.
     """
     features = rows[:, :-1]
     lengths = np.maximum(np.sqrt(np.vecdot(features, features)), _LEAST_LENGTH)
-    shares = np.minimum(np.float32(radius) / lengths, np.float32(1))
     scaled: Array32 = rows * compute_gains(rows.shape[1], radius).astype(np.float32)
-    scaled *= shares[:, None]
-    return scaled
+    return scaled, np.minimum(np.float32(radius) / lengths, np.float32(1))[:, None]
 
 
 def solve_with_prior(information: Array64, gradient: Array64, prior: Prior, gains: Array64) -> tuple[Array64, Array64]:

@@ -17,6 +17,7 @@ from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest, PriorSpec
 from app.inference.core.problems import make_problem
 from app.inference.core.release import BeliefRelease, Grade, Pseudocoreset, Released
 from app.inference.core.statistics import Averages, Statistics, split_answer
+from app.inference.methods.vips.method import weigh_by_noise
 from app.inference.models.location_scale import REFERENCE
 from app.inference.private_zone.mechanisms import DiscreteGaussian, NoiseSource
 from app.inference.private_zone.oracle import ClippedGaussianOracle
@@ -155,16 +156,67 @@ def test_logistic_without_noise_is_the_fixed_point_of_coordinate_ascent() -> Non
         belief = model.update(Averages(sums, noise, radius), belief)
     conclusion = model.conclude(Averages(sums, noise, radius), ("a", "b", "c", "intercept"))
     z = make_problem(LOGISTIC, FACTS).model.fold(x.astype(np.float64), y)
-    cut = z * np.minimum(1, radius / np.sqrt(np.square(z[:, :-1]).sum(axis=1)))[:, None]
+    weights = np.minimum(1, radius**2 / np.square(z[:, :-1]).sum(axis=1))
+    assert 0.2 < np.mean(weights < 1) < 0.8
     mean, covariance = np.zeros(4), np.eye(4)
     for _ in range(400):
-        c = np.sqrt(np.einsum("ni,ij,nj->n", cut, covariance + np.outer(mean, mean), cut))
-        covariance = np.linalg.inv((cut * (np.tanh(c / 2) / (2 * c))[:, None]).T @ cut + np.eye(4))
-        mean = covariance @ cut.sum(axis=0) / 2
+        c = np.sqrt(np.einsum("ni,ij,nj->n", z, covariance + np.outer(mean, mean), z))
+        covariance = np.linalg.inv((z * (weights * np.tanh(c / 2) / (2 * c))[:, None]).T @ z + np.eye(4))
+        mean = covariance @ (weights @ z) / 2
     assert conclusion.normal is not None
     np.testing.assert_allclose(conclusion.normal[0], mean, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(conclusion.normal[1], np.linalg.inv(covariance), rtol=1e-4)
     assert (reasons.VARIATIONAL, Grade.CENTRE_ONLY) in conclusion.findings
+
+
+def test_long_rows_weigh_less_and_leave_the_coefficients() -> None:
+    """Labels that follow the model: the estimate is the truth at every radius."""
+    truth, estimates = np.array([4.0, -3.0, 2.0, 0.5]), []
+    made, design = make_conjugate_problem(replace(LOGISTIC, prior=PriorSpec(30.0)), FACTS)
+    model = cast(Statistics, made)
+    x, _, _ = design.encode(table().columns)
+    p = 1 / (1 + np.exp(-x.astype(np.float64) @ truth))
+    rows = [model.fold(x, np.full(ROWS, label, dtype=np.float32)) for label in (0.0, 1.0)]
+    for radius in (0.4, model.largest_radius):
+        belief = model.start(np.random.default_rng(0))
+        for _ in range(60):
+            sums = dict[str, Array64]()
+            for moving in (False, True):
+                parts = [model.contribute(each, belief, radius, moving=moving) for each in rows]
+                total = (1 - p) @ parts[0].astype(np.float64) + p @ parts[1].astype(np.float64)
+                sums |= split_answer(total, model.list_blocks(radius, moving=moving))
+            averages = Averages(sums, {"score": 0.0, "curvature": 0.0}, radius)
+            belief = model.update(averages, belief)
+        conclusion = model.conclude(averages, ("a", "b", "c", "intercept"))
+        assert conclusion.normal is not None
+        estimates.append(conclusion.normal[0])
+    np.testing.assert_allclose(estimates[0], truth, atol=0.06)
+    np.testing.assert_allclose(estimates[1], truth, atol=0.06)
+
+
+@pytest.mark.parametrize(("drift", "least", "most"), [(0.0, 0.2, 0.3), (10.0, 0.98, 1.0)])
+def test_answers_are_averaged_until_they_drift(drift: float, least: float, most: float) -> None:
+    """Three equal answers have a third of the noise: the fourth counts a quarter, or all if the statistics moved."""
+    rng = np.random.default_rng(3)
+    differences = rng.standard_normal(5000) + rng.standard_normal(5000) / np.sqrt(3) + drift
+    assert least <= weigh_by_noise(differences**2, 1 / 3) <= most
+    assert weigh_by_noise(np.zeros(3), 1 / 3) == pytest.approx(0.25)
+    assert weigh_by_noise(np.array([np.nan]), 1.0) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({}, {}),
+        ({"delay": 3.0}, {"delay": 3.0, "forgetting": 0.5}),
+        ({"forgetting": 0.0}, {"delay": 0.0, "forgetting": 0.0}),
+        ({"sampling_rate": 0.1}, {"delay": 0.0, "forgetting": 0.5}),
+    ],
+)
+def test_weights_follow_noise_unless_rows_are_sampled(chosen: dict[str, float], expected: dict[str, float]) -> None:
+    """Differences between subsamples are no drift."""
+    plan = find_method("vips").plan(PlanRequest("vips", 8, LOGISTIC, chosen, noise_multiplier=5.0), FACTS)
+    assert plan.parameters == expected
 
 
 @pytest.mark.parametrize("spec", [LINEAR, KNOWN], ids=["unknown noise", "known noise"])

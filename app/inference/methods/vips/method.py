@@ -8,6 +8,7 @@ in three ways: statistics that do not depend on the belief are asked once, the p
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -51,15 +52,16 @@ RATE: Final = Parameter(
     "Poisson sampling rate of the repeated query. By default, it depends on the model.",
     exclusive_minimum=True,
 )
-DELAY: Final = Parameter("delay", "number", 0, 1e6, "Delay of the averages: see forgetting.", 0.0)
+DELAY: Final = Parameter("delay", "number", 0, 1e6, "Delay of the averages, by default 0: see forgetting.")
 FORGETTING: Final = Parameter(
     "forgetting",
     "number",
     0,
     1,
-    "Answer t has the weight (delay + t)**-forgetting in the average, and the first one 1. 0 keeps the last answer.",
-    0.5,
+    "Answer t has the weight (delay + t)**-forgetting in the average, and the first one 1. 0 keeps the last answer. By "
+    "default 0.5. At a sampling rate of 1, without delay and forgetting, weights follow from the answers' noise.",
 )
+USUAL_FORGETTING: Final = 0.5
 CLIPPING: Final = Parameter(
     "clipping_share",
     "number",
@@ -96,12 +98,11 @@ class Vips:
         mechanism = self._make_mechanism(request, problem, facts)
         schedule = make_schedule(problem.model, mechanism)
         queries = plan_queries(problem.model, schedule)
-        averaging = {knob.name: request.parameters.get(knob.name, knob.default) for knob in (DELAY, FORGETTING)}
         return MechanismPlan(
             method=self.id,
             size=request.size,
             model=request.model,
-            parameters=averaging | _choose_share(request, problem.model),
+            parameters=_choose_averaging(request, mechanism) | _choose_share(request, problem.model),
             mechanism=mechanism,
             clipping=_describe_clipping(problem.model),
             grid_bits=GRID_BITS,
@@ -206,7 +207,7 @@ def _ask_statistics(state: State, oracle: Oracle, *, moving: bool) -> State:
     query = _make_query(state, units, moving=moving)
     answers = split_answer(oracle.ask(query) / rate, blocks)
     noises = {name: (noise * values[0] / rate) ** 2 for name, values in split_answer(units, blocks).items()}
-    weight = _weigh(state) if moving else 1.0
+    weight = _weigh(state, answers, noises) if moving else 1.0
     sums = dict(state.sums) | {name: _mix(state.sums.get(name), new, weight) for name, new in answers.items()}
     variances = dict(state.variances)
     for name, variance in noises.items():
@@ -221,14 +222,29 @@ def _mix(old: Array64 | None, new: Array64, weight: float) -> Array64:
     return new if old is None else (1 - weight) * old + weight * new
 
 
-def _weigh(state: State) -> float:
-    """Compute the weight of the next answer in the average; Robbins-Monro, Hoffman et al. 2013."""
+def _weigh(state: State, answers: Mapping[str, Array64], noises: Mapping[str, float]) -> float:
+    """Compute the weight of the next answer in the average: by its noise, or Robbins-Monro (Hoffman et al. 2013)."""
     setup = state.setup
     time = state.done - setup.schedule.opening
     if time == 0:
         return 1.0
+    if FORGETTING.name not in setup.plan.parameters:
+        squares = [(new - state.sums[name]) ** 2 / noises[name] for name, new in answers.items()]
+        return weigh_by_noise(np.concatenate(squares), max(state.variances[name] / noises[name] for name in answers))
     delay, forgetting = (float(setup.plan.parameters[knob.name]) for knob in (DELAY, FORGETTING))
     return float(min(1.0, (delay + time) ** -forgetting))
+
+
+def weigh_by_noise(squares: Array64, ratio: float) -> float:
+    """Compute the weight at which the average has the least squared error.
+
+    Without drift, all answers count the same. An average that is far from the answer belongs to old beliefs.
+
+    Args:
+        squares: squared differences between answer and average, in variances of the answer's noise.
+        ratio: variance of the average's noise, in the same unit.
+    """
+    return 1 - 1 / max(1 + ratio, float(np.mean(squares)))
 
 
 def _warn_of_size(request: PlanRequest, facts: DeclaredFacts) -> tuple[str, ...]:
@@ -236,6 +252,18 @@ def _warn_of_size(request: PlanRequest, facts: DeclaredFacts) -> tuple[str, ...]
     if find_family(request.model.family).bind is None:
         return ()
     return warn_of_size(request.size, make_problem(request.model, facts).model)
+
+
+def _choose_averaging(request: PlanRequest, mechanism: Mechanism) -> dict[str, float]:
+    """Choose delay and forgetting; without them, weights follow from the noise."""
+    stated = {
+        knob.name: float(request.parameters[knob.name])
+        for knob in (DELAY, FORGETTING)
+        if knob.name in request.parameters
+    }
+    if not stated and mechanism.sampling_rate == 1:
+        return {}
+    return {DELAY.name: 0.0, FORGETTING.name: USUAL_FORGETTING} | stated
 
 
 def _choose_share(request: PlanRequest, model: ConjugateModel) -> dict[str, float]:
@@ -269,6 +297,6 @@ def _describe_clipping(model: ConjugateModel) -> str:
     if model.tail > 0:
         radius = f"a length above which, by the noised histogram, are about {model.tail:g} of the units' sums of rows"
     return (
-        f"Each row is cut to length R. Each unit's statistics, summed over its rows and divided by their units, are "
-        f"{rounded} R is {radius}. The units follow from the bounds of the statistics at R."
+        "A row longer than R counts with the weight R^2 / length^2. Each unit's statistics, summed over its rows and "
+        f"divided by their units, are {rounded} R is {radius}. The units follow from the bounds of the statistics at R."
     )

@@ -7,6 +7,9 @@ With the probabilities p of a row's label and q of the other one,
 The score is the model's, times the weight ``w = p^beta q + q^beta p``. So is the expected information. The weight is at
 most 1. It is the same for both labels, so it depends on the design row alone: rows far from the decision boundary are
 damped, whether their label is right or wrong.
+
+Bounded scores also damp rows far from the centre of the declared bounds (Mallows weights, Kuensch, Stefanski & Carroll
+1989), because wrong features lie there. Scores keep their mean of zero, as with every weight of the design row.
 """
 
 from dataclasses import dataclass
@@ -25,6 +28,8 @@ from app.inference.private_zone.rowwise import zero_rows_unless
 
 _LEAST_LOG: Final = -40.0
 """Least log-probability whose power of ``1 + beta`` is computed; the rest of the sum is larger by a factor of e^40."""
+_NEAR: Final = 0.25
+"""Mean square of the coordinates, in half ranges, up to which a row is not damped."""
 _LEAST_LOG_WEIGHT: Final = -25.0
 """Least logarithm of a part of the weight; so no product with a score is subnormal."""
 
@@ -98,8 +103,8 @@ class RobustLabels(Robust[LogisticRegression | ProbitRegression]):
 
     @np.errstate(all="ignore")
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
-        """Compute ``w`` times the model's bounded scores; ``w`` is at most 1 and depends on the design row alone."""
-        weight = np.minimum(self._row_weights(rows, theta), np.float32(1))
+        """Compute weights times the model's bounded scores; they are at most 1 and depend on the design row alone."""
+        weight = np.minimum(self._row_weights(rows, theta), np.float32(1)) * _damp(rows)
         scores = self.model.bounded_scores(rows, theta, transform, clip) * weight[:, None]
         zero_rows_unless(scores, np.isfinite(weight))
         return scores
@@ -110,6 +115,17 @@ class RobustLabels(Robust[LogisticRegression | ProbitRegression]):
         factors = self.model.information_factors(rows, theta)
         factors *= np.sqrt(self._row_weights(rows, theta))[:, None, None]
         return factors
+
+
+def _damp(rows: Array32) -> Array32:
+    """Compute weights ``(n,)`` of at most 1 that fall with a row's mean square. Row zone.
+
+    The last coordinate is the intercept.
+    """
+    features = rows[:, :-1]
+    limit = np.float32(_NEAR * features.shape[1])
+    weights: Array32 = limit / np.maximum(np.vecdot(features, features), limit)
+    return weights
 
 
 class _Link(NamedTuple):
