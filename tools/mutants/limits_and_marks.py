@@ -15,8 +15,8 @@ LIMITS: Final = (
         "app/ledger/account/limits.py",
         (
             (
-                "make_design_pot(epsilon - balance.guaranteed_epsilon, delta,",
-                "make_design_pot(epsilon - balance.guaranteed_epsilon, total_delta,",
+                "make_design_pot(epsilon - before, delta,",
+                "make_design_pot(epsilon - before, total_delta,",
             ),
         ),
         _LIMITS + "test_a_higher_limit_opens_a_tranche",
@@ -35,7 +35,7 @@ LIMITS: Final = (
         (
             ("if epsilon <= balance.guaranteed_epsilon * (1 + _ROUNDING):", "if delta is None:"),
             (
-                "make_design_pot(epsilon - balance.guaranteed_epsilon,",
+                "make_design_pot(epsilon - before,",
                 "make_design_pot(epsilon - balance.total.epsilon,",
             ),
         ),
@@ -52,7 +52,7 @@ LIMITS: Final = (
         "a limit may fall below the spent cost",
         "W9",
         "app/ledger/account/limits.py",
-        (("    if epsilon < admission.compose(locked.balance):\n", "    if False:\n"),),
+        (("    if epsilon < used:\n", "    if False:\n"),),
         _LIMITS + "test_a_limit_never_falls_below_what_is_spent_and_reserved",
     ),
     Mutant(

@@ -63,6 +63,8 @@ _TERMS: Final = ModelSpec(
 )
 """A design with every kind of term."""
 _CANARY: Final = {"a": 1.0, "b": -1.0, "flag": 1.0, "amount": 1.0, "visits": 60.0, "word": 1.0, "late": 1.0}
+_CENTRAL: Final = _CANARY | {"a": 0.5, "b": -0.5}
+"""A canary so near to the centre of the bounds that a beta-score of labels is not damped."""
 _AWAY: Final = np.array([-4.0, 4.0, -4.0])
 """A parameter at which the canary's target is far from its prediction."""
 _NEAR: Final = np.array([0.31, -0.31, 0.31])
@@ -152,7 +154,6 @@ def list_subjects() -> tuple[Subject, ...]:
             queries.RobustPotentialSum(pairs, 0.5, antithetic=True, beta=0.3),
             0.5,
         ),
-        ("robust_score_sum", _LOGISTIC, queries.RobustScoreSum(theta, large, 2.0, beta=0.001), 2.0),
         ("robust_information_sum", _LOGISTIC, queries.RobustInformationSum(theta, large, 3.0, beta=0.3), 3.0),
         ("robust_score_sum, linear", _LINEAR, queries.RobustScoreSum(_NEAR, large, 2.0, beta=0.001), 2.0),
         ("bounded_score_sum", _LOGISTIC, queries.BoundedScoreSum(_AWAY, large, 2.0), 2.0),
@@ -188,8 +189,12 @@ def list_subjects() -> tuple[Subject, ...]:
         )
     )
     made += tuple((f"{query.kind}, terms", _TERMS, query, clip) for query, clip in _list_queries_of_terms())
-    words = Subject("topic_sum", _WORDS, queries.TopicSum(_LIKELIHOODS, 0.5), 0.5, _CANARY, grouped=True)
-    return (*(Subject(*each, _CANARY) for each in made), words)
+    labels = queries.RobustScoreSum(theta, large, 2.0, beta=0.001)
+    return (
+        *(Subject(*each, _CANARY) for each in made),
+        Subject("robust_score_sum", _LOGISTIC, labels, 2.0, _CENTRAL),
+        Subject("topic_sum", _WORDS, queries.TopicSum(_LIKELIHOODS, 0.5), 0.5, _CANARY, grouped=True),
+    )
 
 
 def _list_queries_of_terms() -> Iterator[tuple[Query, float]]:

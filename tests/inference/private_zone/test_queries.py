@@ -232,6 +232,7 @@ def _by_hand(name: str, query: Any, z: Array64) -> Array64:
             weights = np.minimum(1, query.bound / np.sum(values**2, axis=1))
             return np.asarray((values * weights[:, None]).T @ values)
         if name == "robust_score_sum":
+            damping *= np.minimum(1, 0.25 / np.mean(z[:, :-1] ** 2, axis=1))
             most = np.maximum(failure, 1 - failure) * np.linalg.norm(transformed, axis=1)
             return np.asarray((np.minimum(1, query.clip / most) * failure * damping) @ transformed)
         values = transformed * failure[:, None]
