@@ -18,9 +18,11 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
+from app.oidc import Documents, Provider, ProviderKeys, TokenVerifier
 from tests.factories.certificates import Authority
 
 AUDIENCE = "corevault"
+ROLES = {"vault-owner": "owner", "vault-analyst": "analyst", "vault-admin": "admin", "owner": "owner"}
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 Answer = tuple[int, dict[str, str], bytes]
 
@@ -150,3 +152,12 @@ def sign_in_service(folder: Path) -> Iterator[SignInService]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def make_verifier(service: SignInService, *, jwks_url: str | None = None, role_claim: str = "roles") -> TokenVerifier:
+    provider = Provider(service.issuer, AUDIENCE, role_claim, ROLES)
+    return TokenVerifier(provider, ProviderKeys(Documents(service.authority), service.issuer, jwks_url))
+
+
+def make_headers(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}

@@ -32,6 +32,12 @@ def browse(pages: FastAPI) -> Iterator[Open]:
         yield lambda key: stack.enter_context(open_browser(pages, key))
 
 
+@pytest.fixture
+def dataset(house: House, owner: Key, analyst: Key) -> str:
+    """A ready dataset that its owner shares with the analyst."""
+    return house.ready_dataset(owner, name="census", shared_with=(analyst.id,))
+
+
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
     with open_chromium(tmp_path_factory.mktemp("profile")) as browser:

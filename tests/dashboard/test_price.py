@@ -1,14 +1,12 @@
-"""Pricing and submitting a job by forms."""
+"""Pricing a job by a form."""
 
 import html
 import json
 import math
 import re
-import shlex
 from dataclasses import replace
 from typing import Any
 
-import httpx
 import pytest
 
 from app.dashboard.job_terms import LONGEST_LINE, NotRead, read_numbers, read_terms
@@ -25,37 +23,16 @@ from app.main import create_app
 from tests.dashboard.browser import open_browser
 from tests.dashboard.conftest import Open
 from tests.dashboard.html_checks import find_faults, remove_scripts
+from tests.dashboard.job_forms import make_fields, read_once
 from tests.factories import rows
 from tests.factories.worker import House
 
 HOSTILE = "<script>alert('x')</script>"
 
 
-@pytest.fixture
-def dataset(house: House, owner: rows.Key, analyst: rows.Key) -> str:
-    return house.ready_dataset(owner, name="census", shared_with=(analyst.id,))
-
-
-def _fields(dataset: str, **changes: Any) -> dict[str, Any]:
-    typed = {
-        "dataset_id": dataset,
-        "family": "logistic-regression",
-        "target": "income_gt_50k",
-        "features": ["age", "sex"],
-        "prior_scale": "1",
-        "size": "20",
-        "epsilon": "0.5",
-    }
-    return typed | changes
-
-
-def _once(answer: httpx.Response) -> str:
-    return answer.text.partition('name="once" value="')[2].partition('"')[0]
-
-
 def test_a_quote_states_the_same_figures_as_the_api(browse: Open, analyst: rows.Key, dataset: str) -> None:
     browser = browse(analyst)
-    page = browser.post("/dashboard/price", data=_fields(dataset))
+    page = browser.post("/dashboard/price", data=make_fields(dataset))
     assert page.status_code == 200
     command = re.search(r"-d &#39;(.*?)&#39;", page.text.replace("&#34;", '"'))
     assert command is not None
@@ -79,12 +56,12 @@ def test_the_cost_follows_from_the_widening_and_the_widening_from_the_cost(
     monkeypatch.setattr(expected_accuracy, "estimate", estimate)
     monkeypatch.setattr(quotes, "_ESTIMATES", Estimates())
     browser = browse(analyst)
-    quoted = browser.post("/dashboard/price", data=_fields(dataset, goal="widening", widening="1.5"))
+    quoted = browser.post("/dashboard/price", data=make_fields(dataset, goal="widening", widening="1.5"))
     assert find_faults(quoted.text) == []
     expected = _read_widening(quoted.text)
     assert expected == pytest.approx(1.5, rel=0.05)
     cost = quoted.text.partition("It costs <strong>ε ")[2].partition("<")[0]
-    again = browser.post("/dashboard/price", data=_fields(dataset, epsilon=cost)).text
+    again = browser.post("/dashboard/price", data=make_fields(dataset, epsilon=cost)).text
     assert f"It costs <strong>ε {cost}<" in again
     assert _read_widening(again) == expected
     submitted = quoted.text.partition('action="/dashboard/jobs"')[2].partition("</form>")[0]
@@ -92,7 +69,7 @@ def test_the_cost_follows_from_the_widening_and_the_widening_from_the_cost(
     for form, goal, epsilon in ((submitted, "cost", cost), (changed, "widening", "0.5")):
         assert f'name="goal" value="{goal}"' in form
         assert f'name="epsilon" value="{epsilon}"' in form
-    fields = _fields(dataset, epsilon=cost, once=_once(quoted))
+    fields = make_fields(dataset, epsilon=cost, once=read_once(quoted))
     assert browser.post("/dashboard/jobs", data=fields).status_code == 303
     assert len(house.queue.sent) == 1
 
@@ -103,7 +80,7 @@ def test_the_cost_follows_from_the_widening_and_the_widening_from_the_cost(
 def test_a_wrong_widening_is_refused_at_its_field(
     browse: Open, analyst: rows.Key, dataset: str, typed: str, words: str
 ) -> None:
-    page = browse(analyst).post("/dashboard/price", data=_fields(dataset, goal="widening", widening=typed))
+    page = browse(analyst).post("/dashboard/price", data=make_fields(dataset, goal="widening", widening=typed))
     assert page.status_code == 422
     assert f'href="#widening">Widening of intervals: {words}' in page.text
     assert f'name="widening" value="{typed}"' in page.text
@@ -118,10 +95,10 @@ def test_a_busy_estimate_delays_the_widening_and_not_the_price(
 
     monkeypatch.setattr("app.jobs.estimates.Estimates.find", refuse)
     browser = browse(analyst)
-    page = browser.post("/dashboard/price", data=_fields(dataset, goal="widening", widening="1.5"))
+    page = browser.post("/dashboard/price", data=make_fields(dataset, goal="widening", widening="1.5"))
     assert page.status_code == 429
     assert "Another accuracy is being estimated." in page.text
-    page = browser.post("/dashboard/price", data=_fields(dataset))
+    page = browser.post("/dashboard/price", data=make_fields(dataset))
     assert page.status_code == 200
     assert "It costs <strong>ε 0.5</strong>" in page.text
     assert "Expected accuracy" not in page.text
@@ -132,69 +109,11 @@ def _read_widening(page: str) -> float:
     return float(page.partition("is expected to be about <strong>")[2].partition(" times")[0])
 
 
-def test_the_command_of_a_quote_submits_the_same_job(
-    house: House, browse: Open, analyst: rows.Key, dataset: str
-) -> None:
-    more = {"terms": "age:sex\r\npoly(hours, 2)", "prior_means": "age:sex = -0.5", "purpose": "Table 2"}
-    browser = browse(analyst)
-    page = html.unescape(browser.post("/dashboard/price", data=_fields(dataset, **more)).text)
-    commands = re.findall(r"<code>(curl .*?)</code>", page, re.DOTALL)
-    [words] = [words for words in map(shlex.split, commands) if words[-1].endswith("/v1/jobs")]
-    sent = json.loads(words[words.index("-d") + 1])
-    job = browser.post("/v1/jobs", json=sent, headers=analyst.headers).json()
-    assert job["purpose"] == "Table 2"
-    submitted = browser.post("/dashboard/jobs", data=_fields(dataset, **more, once="k" * 32))
-    other = browser.get(
-        f"/v1/jobs/{submitted.headers['location'].rpartition('/')[2].partition('?')[0]}", headers=analyst.headers
-    ).json()
-    assert other["model"] == job["model"]
-    assert (other["size"], other["cost"]) == (job["size"], job["cost"])
-
-
 def test_a_quote_changes_nothing(house: House, browse: Open, analyst: rows.Key, dataset: str) -> None:
     browser = browse(analyst)
-    browser.post("/dashboard/price", data=_fields(dataset))
+    browser.post("/dashboard/price", data=make_fields(dataset))
     with house.database.read() as session:
         assert house.ledger.budget(session, dataset).version == 1
-    assert house.queue.sent == []
-
-
-def test_a_submitted_form_makes_one_job(house: House, browse: Open, analyst: rows.Key, dataset: str) -> None:
-    browser = browse(analyst)
-    typed = _fields(dataset, purpose="Table 2 of Ana's study")
-    quoted = browser.post("/dashboard/price", data=typed)
-    fields = typed | {"once": _once(quoted)}
-    first, second = (browser.post("/dashboard/jobs", data=fields) for _ in range(2))
-    assert (first.status_code, second.status_code) == (303, 303)
-    assert first.headers["location"] == second.headers["location"]
-    assert len(house.queue.sent) == 1
-    commands = re.findall(r"<code>(curl .*?)</code>", html.unescape(quoted.text), re.DOTALL)
-    words = next(words for words in map(shlex.split, commands) if "-d" in words)
-    assert json.loads(words[words.index("-d") + 1])["purpose"] == "Table 2 of Ana's study"
-    page = browser.get(first.headers["location"]).text
-    assert "Job submitted" in page
-    assert "Table 2 of Ana&#39;s study" in page
-    assert "logistic regression of income_gt_50k on age, sex" in page
-    other = browser.post("/dashboard/jobs", data=fields | {"epsilon": "0.4"})
-    assert other.status_code == 409
-    assert len(house.queue.sent) == 1
-
-
-def test_the_submitted_cost_has_all_digits_of_the_quoted_one(
-    browse: Open, analyst: rows.Key, dataset: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(expected_accuracy, "is_estimated", lambda *_: False)
-    page = browse(analyst).post("/dashboard/price", data=_fields(dataset, epsilon="0.1234564")).text
-    form = page.partition('action="/dashboard/jobs"')[2].partition("</form>")[0]
-    assert 'name="epsilon" value="0.1234564"' in form
-
-
-def test_a_job_without_a_cost_is_not_submitted(house: House, browse: Open, analyst: rows.Key, dataset: str) -> None:
-    fields = _fields(dataset, goal="widening", widening="3", once="k" * 32)
-    page = browse(analyst).post("/dashboard/jobs", data=fields)
-    assert page.status_code == 422
-    assert "Show the price first." in page.text
-    assert find_faults(page.text) == []
     assert house.queue.sent == []
 
 
@@ -206,19 +125,10 @@ def test_a_search_is_refused_before_its_first_estimate(
     monkeypatch.setattr(quotes, "_ESTIMATES", Estimates())
     rates = RateLimits(MemoryWindows(), Rate(60, 60), Rate(10, 60), TrustedProxies.of([]))
     with open_browser(create_app(replace(house.services, rates=rates)), analyst) as browser:
-        page = browser.post("/dashboard/price", data=_fields(dataset, goal="widening", widening="1.5"))
+        page = browser.post("/dashboard/price", data=make_fields(dataset, goal="widening", widening="1.5"))
     assert page.status_code == 429
     assert int(page.headers["retry-after"]) >= 1
     assert made == []
-
-
-@pytest.mark.parametrize("once", ["", "short", "x" * 65])
-def test_a_form_without_its_key_is_refused(
-    house: House, browse: Open, analyst: rows.Key, dataset: str, once: str
-) -> None:
-    answer = browse(analyst).post("/dashboard/jobs", data=_fields(dataset, once=once))
-    assert answer.status_code == 422
-    assert house.queue.sent == []
 
 
 @pytest.mark.parametrize(
@@ -249,7 +159,7 @@ def test_a_form_without_its_key_is_refused(
 def test_mistakes_are_named_at_their_field_and_input_is_kept(
     browse: Open, analyst: rows.Key, dataset: str, field: str, value: Any, message: str
 ) -> None:
-    page = browse(analyst).post("/dashboard/price", data=_fields(dataset, **{field: value}))
+    page = browse(analyst).post("/dashboard/price", data=make_fields(dataset, **{field: value}))
     assert page.status_code == 422
     assert "There is a problem" in page.text
     assert f'href="#{field}"' in page.text
@@ -268,29 +178,8 @@ def test_mistakes_are_named_at_their_field_and_input_is_kept(
         assert checked == (field != "features" or name in value)
 
 
-def test_terms_and_priors_reach_the_job(house: House, browse: Open, analyst: rows.Key, dataset: str) -> None:
-    browser = browse(analyst)
-    more = {"terms": "age:sex\r\npoly(hours, 2)\nbs(age,4)", "prior_means": "age:sex = -0.5", "prior_scales": "sex=2"}
-    typed = _fields(dataset, features=["sex"], **more)
-    quoted = browser.post("/dashboard/price", data=typed)
-    assert quoted.status_code == 200, quoted.text.partition("There is a problem")[2].partition("</ul>")[0]
-    assert find_faults(quoted.text) == []
-    for words in ("sex, age:sex, poly(hours, 2), bs(age,4)", "sex=2; mean age:sex = -0.5, others 0"):
-        assert words in quoted.text
-    assert "prior_mean={&#34;age:sex&#34;: -0.5}, prior_scales={&#34;sex&#34;: 2.0}" in quoted.text
-    changed = browser.post("/dashboard/price", data=typed | {"change": "1"}).text
-    assert "<details open>" in changed
-    answer = browser.post("/dashboard/jobs", data=typed | {"once": _once(quoted)})
-    assert answer.status_code == 303, answer.text
-    model = house.read(answer.headers["location"].rpartition("/")[2].partition("?")[0]).plan["model"]
-    terms = [{"interaction": ["age", "sex"]}, {"polynomial": "hours", "degree": 2}]
-    assert model["features"][:3] == ["sex", *terms]
-    assert model["features"][3]["spline"] == "age"
-    assert (model["prior"]["mean"], model["prior"]["scales"]) == ({"age:sex": -0.5}, {"sex": 2.0})
-
-
 def test_mistakes_are_listed_in_the_order_of_the_form(browse: Open, analyst: rows.Key, dataset: str) -> None:
-    typed = _fields(dataset, size="ten", epsilon="0,5", features=[], target="")
+    typed = make_fields(dataset, size="ten", epsilon="0,5", features=[], target="")
     page = browse(analyst).post("/dashboard/price", data=typed).text
     summary = page.partition("There is a problem")[2].partition("</ul>")[0]
     assert re.findall(r'href="#([a-z_]+)">([^:]+):', summary) == [
@@ -301,7 +190,7 @@ def test_mistakes_are_listed_in_the_order_of_the_form(browse: Open, analyst: row
 
 
 def test_a_job_beyond_the_budget_has_no_submit_button(browse: Open, analyst: rows.Key, dataset: str) -> None:
-    page = browse(analyst).post("/dashboard/price", data=_fields(dataset, epsilon="5")).text
+    page = browse(analyst).post("/dashboard/price", data=make_fields(dataset, epsilon="5")).text
     assert "The budget does not cover this job" in page
     assert "The account&#39;s limit does not cover it." in page
     assert "Submit this job" not in page
@@ -313,42 +202,12 @@ def test_a_job_beyond_the_allocation_names_it(
     allocations = {"allocations": [{"key_id": analyst.id, "epsilon": 0.1}]}
     with house.client() as client:
         assert client.patch(f"/v1/datasets/{dataset}", json=allocations, headers=owner.headers).status_code == 200
-    page = browse(analyst).post("/dashboard/price", data=_fields(dataset, epsilon="0.5")).text
+    page = browse(analyst).post("/dashboard/price", data=make_fields(dataset, epsilon="0.5")).text
     assert "Your allocation does not cover it." in page
 
 
-def test_an_empty_number_of_points_is_left_out(house: House, browse: Open, analyst: rows.Key, dataset: str) -> None:
-    browser = browse(analyst)
-    quoted = browser.post("/dashboard/price", data=_fields(dataset, size=""))
-    assert find_faults(quoted.text) == []
-    assert "<dt>Points</dt><dd>20</dd>" in quoted.text
-    assert "size=" not in quoted.text.partition("client.jobs.submit")[2].partition("</pre>")[0]
-    answer = browser.post("/dashboard/jobs", data=_fields(dataset, size="", once=_once(quoted)))
-    assert answer.status_code == 303
-    assert house.read(answer.headers["location"].rpartition("/")[2].partition("?")[0]).plan["size"] == 20
-
-
-def test_a_refused_submission_is_counted_and_explained(
-    house: House, browse: Open, analyst: rows.Key, auditor: rows.Key, dataset: str
-) -> None:
-    browser = browse(analyst)
-    answer = browser.post("/dashboard/jobs", data=_fields(dataset, epsilon="5", once="k" * 32))
-    assert answer.status_code == 409
-    assert "The budget does not cover this job." in answer.text
-    assert 'value="5"' in answer.text
-    with house.database.read() as session:
-        assert house.ledger.budget(session, dataset).jobs.refused == 1
-    (entry,) = [
-        each
-        for each in browser.get("/v1/audit-log", headers=auditor.headers).json()["items"]
-        if each["action"] == "POST /dashboard/jobs"
-    ]
-    assert (entry["code"], entry["target"], entry["actor"]) == ("budget_exceeded", dataset, analyst.id)
-    assert 'class="chart-refusal"' in browse(auditor).get(f"/dashboard/populations/{dataset}").text
-
-
 def test_a_quote_can_be_changed_without_typing_again(browse: Open, analyst: rows.Key, dataset: str) -> None:
-    page = browse(analyst).post("/dashboard/price", data=_fields(dataset, change="1", epsilon="0.25")).text
+    page = browse(analyst).post("/dashboard/price", data=make_fields(dataset, change="1", epsilon="0.25")).text
     assert 'name="epsilon" value="0.25"' in page
     assert 'value="age" checked' in page
     assert "There is a problem" not in page
@@ -373,7 +232,7 @@ def test_jobs_on_public_data_cost_nothing(house: House, browse: Open, owner: row
     dataset = house.ready_dataset(owner, sensitivity="public")
     form = browse(owner).get("/dashboard/price", params={"dataset_id": dataset}).text
     assert "On public data it is not charged." in form
-    page = browse(owner).post("/dashboard/price", data=_fields(dataset))
+    page = browse(owner).post("/dashboard/price", data=make_fields(dataset))
     assert "The data is public, so the job costs nothing." in page.text
 
 
@@ -383,15 +242,8 @@ def test_overseers_cannot_price(house: House, browse: Open, dataset: str, role: 
         key = rows.api_key(tx, role)
     browser = browse(key)
     assert browser.get("/dashboard/price").status_code == 403
-    assert browser.post("/dashboard/price", data=_fields(dataset)).status_code == 403
-    assert browser.post("/dashboard/jobs", data=_fields(dataset, once="k" * 32)).status_code == 403
-
-
-def test_forms_from_other_sites_submit_no_job(house: House, browse: Open, analyst: rows.Key, dataset: str) -> None:
-    fields = _fields(dataset, once="k" * 32)
-    answer = browse(analyst).post("/dashboard/jobs", data=fields, headers={"Sec-Fetch-Site": "cross-site"})
-    assert answer.status_code == 403
-    assert house.queue.sent == []
+    assert browser.post("/dashboard/price", data=make_fields(dataset)).status_code == 403
+    assert browser.post("/dashboard/jobs", data=make_fields(dataset, once="k" * 32)).status_code == 403
 
 
 def test_long_lines_of_a_form_are_not_read() -> None:
