@@ -5,7 +5,6 @@ Figures 2 and 3 of Park et al., *Variational Bayes in private settings*, 2020. T
 run has a cost by the accountant, and a larger one by strong composition.
 """
 
-import argparse
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,14 +19,13 @@ from app.inference.private_zone.mechanisms import DiscreteGaussian, NoiseSource
 from app.inference.registry import find_private_method
 from app.privacy.accounting import compute_cost
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, encode
-from benchmarks.environment import PAGES, describe, describe_environment
+from benchmarks.environment import describe, describe_environment
 from benchmarks.experiments.composition import NOISES, compose_strongly
 from benchmarks.figures import format_three_digits, write_lines
 from benchmarks.plots import open_figure
 from benchmarks.sources import NoNoise
 from benchmarks.summaries import render_rows, wrap_paragraph
 from benchmarks.topics import (
-    DOCUMENTS,
     FRESH,
     PLANNED_NOISE,
     USUAL_NOISE,
@@ -36,6 +34,7 @@ from benchmarks.topics import (
     draw_corpus,
     list_documents,
     prepare,
+    read_options,
     read_topics,
 )
 
@@ -225,11 +224,7 @@ def draw_picture(lines: Sequence[Line], path: Path) -> None:
 
 def main() -> None:
     """Measure all runs, then write figures, page and picture."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=PAGES / "topic-batches.csv", help="the CSV file")
-    parser.add_argument("--runs", type=int, default=2, help="runs of each setting")
-    parser.add_argument("--documents", type=int, default=DOCUMENTS, help="documents of the corpus")
-    options = parser.parse_args()
+    options = read_options(__doc__, "topic-batches.csv", 2)
     lines = list(measure(range(options.runs), options.documents))
     write_lines(options.out, lines)
     options.out.with_suffix(".md").write_text(render_page(lines, describe_environment()))

@@ -323,13 +323,18 @@ def draw_picture(lines: Sequence[Line], corpus: tuple[float, float], path: Path)
     figure.savefig(path, dpi=110)
 
 
+def read_options(description: str | None, name: str, runs: int) -> argparse.Namespace:
+    """Read the options of a benchmark: the CSV file, by default ``name``, the number of runs, and the documents."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=PAGES / name, help="the CSV file")
+    parser.add_argument("--runs", type=int, default=runs, help="runs of each setting")
+    parser.add_argument("--documents", type=int, default=DOCUMENTS, help="documents of the corpus")
+    return parser.parse_args()
+
+
 def main() -> None:
     """Measures everything, then writes figures, page and picture."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=PAGES / "topics.csv", help="the CSV file")
-    parser.add_argument("--runs", type=int, default=3, help="runs of each setting")
-    parser.add_argument("--documents", type=int, default=DOCUMENTS, help="documents of the corpus")
-    options = parser.parse_args()
+    options = read_options(__doc__, "topics.csv", 3)
     lines, corpus = measure(range(options.runs), options.documents)
     large = time_large_query(np.random.default_rng(0))
     write_lines(options.out, lines)

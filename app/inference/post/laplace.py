@@ -101,10 +101,8 @@ def fit_laplace(
         climbed = posterior.climb(mean, expansion, step, decrement)
         if climbed is None:
             break
-        mean, expansion, is_level = climbed
+        mean, expansion = climbed
         factor = _factorise(expansion)
-        if is_level:
-            break
     return Laplace(mean, factor)
 
 
@@ -128,12 +126,11 @@ class _Posterior:
 
     def climb(
         self, mean: Array64, expansion: Expansion, step: Array64, decrement: float
-    ) -> tuple[Array64, Expansion, bool] | None:
+    ) -> tuple[Array64, Expansion] | None:
         """Take the longest halved step that raises the log posterior, up to rounding.
 
-        Returns the point, its expansion, and whether rounding hides the rise of a step that was halved: then the
-        gradient is rounding, too, or does not belong to the value, and further steps would gain nothing. Returns None
-        if no step raises the log posterior.
+        Returns None if no step raises it, or if rounding hides the rise of a halved step. Then the gradient is
+        rounding, too, or does not belong to the value, so further steps would gain nothing.
 
         Raises:
             LaplaceDiverged: if no step raises it, and it is not finite at ``mean``.
@@ -146,7 +143,7 @@ class _Posterior:
             expansion = self.expand(proposal)
             reached = self.value(proposal, expansion)
             if reached >= value + 1e-4 * length * decrement - slack:
-                return proposal, expansion, length < 1 and reached <= value + slack
+                return None if length < 1 and reached <= value + slack else (proposal, expansion)
             length *= 0.5
         if not math.isfinite(value):
             raise LaplaceDiverged("the log posterior is not finite")
