@@ -13,7 +13,8 @@ _NO_KEY: Final = (
 _PHRASES: Final[tuple[tuple[str, str], ...]] = (
     ("client.datasets.list() shows", "corevault datasets shows"),
     ("pass base_url, or run corevault login.", "pass --url, or run corevault login URL."),
-    ("heck base_url", "heck the address"),
+    ("check base_url", "check the address"),
+    ("Check base_url", "Check the address"),
     ("base_url must", "The server's address must"),
     ("api_key must", "The API key must"),
     ("idempotency_key must", "--key must"),
