@@ -122,10 +122,11 @@ def test_w9_the_ledger_is_never_below_the_stored_prices() -> None:
     assert found == [], "W9: the ledger charges less than another accountant"
 
 
+@pytest.mark.sweep
 @pytest.mark.services
 @pytest.mark.timeout(600)
 def test_w9_the_ledger_is_never_below_tensorflow_privacy(tmp_path: Path) -> None:
-    """W9: the package is installed in a separate environment, and asked."""
+    """W9: the package is installed in a separate environment, and asked. CI compares its stored prices."""
     points = [point for point in list_points() if point.count < 1000][::20]
     request = {"points": [[point.rate, point.noise, point.count, point.delta] for point in points]}
     prices = ask("tensorflow-privacy", "tensorflow_privacy_prices", request, tmp_path)["prices"]

@@ -55,6 +55,24 @@ def fresh_database(server: str, template: str | None = None) -> Iterator[str]:
         _drop(server, name)
 
 
+@dataclass(frozen=True)
+class _Migrated:
+    """A migrated database with the digest of its schema.
+
+    Its connection stays open between tests."""
+
+    name: str
+    schema: str
+    connection: sa.Connection
+
+    def has_its_schema(self) -> bool:
+        """Whether only rows changed. A test may also have ended the connection."""
+        try:
+            return bool(self.connection.scalar(sa.text(_SCHEMA)) == self.schema)
+        except sa.exc.OperationalError:
+            return False
+
+
 @dataclass
 class MigratedDatabases:
     """The migrated databases of one test process on one server. They exist until the server ends."""
@@ -63,29 +81,27 @@ class MigratedDatabases:
     _template: str = ""
     _rows: dict[str, str] = field(default_factory=dict)
     """By table, the rows that migrations inserted, as JSON."""
-    _idle: list[tuple[str, str]] = field(default_factory=list)
-    """Names of unused databases, and digests of their schema."""
+    _idle: list[_Migrated] = field(default_factory=list)
+    """Databases that no test uses."""
 
     @contextmanager
     def use(self) -> Iterator[str]:
         """Yield the URL of a migrated database that no other test uses."""
-        name, schema = self._idle.pop() if self._idle else self._add()
-        yield _locate(self.server, name)
-        with _connect(_locate(self.server, name)) as connection:
-            is_same = connection.scalar(sa.text(_SCHEMA)) == schema
-            if is_same:
-                self._restore(connection)
-        if is_same:
-            self._idle.append((name, schema))
+        used = self._idle.pop() if self._idle else self._add()
+        yield _locate(self.server, used.name)
+        if used.has_its_schema():
+            self._restore(used.connection)
+            self._idle.append(used)
         else:
-            _drop(self.server, name)
+            used.connection.close()
+            _drop(self.server, used.name)
 
-    def _add(self) -> tuple[str, str]:
+    def _add(self) -> _Migrated:
         if not self._template:
             self._template = self._migrate()
         name = _create(self.server, self._template)
-        with _connect(_locate(self.server, name)) as connection:
-            return name, str(connection.scalar(sa.text(_SCHEMA)))
+        connection = _make_engine(_locate(self.server, name)).connect()
+        return _Migrated(name, str(connection.scalar(sa.text(_SCHEMA))), connection)
 
     def _migrate(self) -> str:
         name = _create(self.server)
@@ -131,9 +147,13 @@ def _locate(server: str, name: str) -> str:
     return urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
 
 
+def _make_engine(url: str) -> sa.Engine:
+    return sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+
+
 @contextmanager
 def _connect(url: str) -> Iterator[sa.Connection]:
-    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    engine = _make_engine(url)
     try:
         with engine.connect() as connection:
             yield connection

@@ -1,7 +1,6 @@
-"""Laws of noise and subsamples, with power that is computed beforehand (W4, W7).
+"""Laws of subsamples, and randomness of restored processes (W4, W7).
 
-Each test fails by chance with a probability below 10**-6. The power is computed in the test from the sample size, and
-shown on draws that are broken on purpose.
+Each test fails by chance with a probability below 10**-6. Samplers that are broken on purpose are rejected.
 """
 
 import ctypes
@@ -26,85 +25,8 @@ from app.inference.private_zone.sampling import Subsamples
 
 CHANCE = 1e-8
 REJECTED = 1e-6
-MISSED = 1e-8
-"""Largest probability that broken draws are not rejected."""
-SCALE = 3.0 * GRID
-DRAWS = 1_500_000
-"""So many that an error of 1 % in the scale is visible to every test here."""
-CELLS, BLOCK = 16, 2_500
-EDGES = stats.norm.ppf(np.arange(1, CELLS) / CELLS)
 CLONE = {"x86_64": 56, "aarch64": 220}
 """Number of the system call that copies a process, by machine."""
-
-
-def _test_cells(noise: Array64) -> float:
-    """Compute chi-square's p-value of cells with equal probability."""
-    counts = np.bincount(np.searchsorted(EDGES, noise), minlength=CELLS)
-    return float(stats.chisquare(counts).pvalue)
-
-
-def _test_blocks(noise: Array64) -> float:
-    """Compute Kolmogorov and Smirnov's p-value of sums of squares over blocks, which are chi-square."""
-    sums = np.square(noise).reshape(-1, BLOCK).sum(axis=1)
-    return float(stats.kstest(sums, stats.chi2(BLOCK).cdf).pvalue)
-
-
-def _miss_by_cells(factor: float) -> float:
-    """Compute the probability that cells do not reject noise of ``factor`` times the scale."""
-    bounds = np.concatenate([[-np.inf], EDGES, [np.inf]])
-    shares = np.diff(stats.norm.cdf(bounds / factor))
-    noncentrality = DRAWS * float(np.sum((shares - 1 / CELLS) ** 2 * CELLS))
-    return float(stats.ncx2.cdf(stats.chi2.isf(REJECTED, CELLS - 1), CELLS - 1, noncentrality))
-
-
-def _miss_by_blocks(factor: float) -> float:
-    """Bound the same probability for blocks.
-
-    At the sum x with the largest distance between both laws, the share of sums below x is binomial. The statistic is
-    at least its distance from the claimed probability, which is rejected from ``most`` on.
-    """
-    blocks, law = DRAWS // BLOCK, stats.chi2(BLOCK)
-    sums = law.ppf(np.linspace(0.01, 0.99, 999))
-    distances = np.abs(law.cdf(sums) - law.cdf(sums / factor**2))
-    claimed, true = (float(law.cdf(sums[np.argmax(distances)] / each)) for each in (1, factor**2))
-    most = float(stats.kstwo.isf(REJECTED, blocks))
-    if true < claimed:
-        return float(stats.binom.sf(blocks * (claimed - most), blocks, true))
-    return float(stats.binom.cdf(blocks * (claimed + most), blocks, true))
-
-
-@pytest.fixture(scope="module")
-def noise() -> Array64:
-    """Noise of runs, in units of its scale."""
-    return DiscreteGaussian().perturb(np.zeros(DRAWS, dtype=np.int64), SCALE) / SCALE
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    ("find_p", "find_miss"), [(_test_cells, _miss_by_cells), (_test_blocks, _miss_by_blocks)], ids=["cells", "blocks"]
-)
-@pytest.mark.long
-def test_w7_an_error_of_one_percent_in_the_noise_is_rejected(
-    noise: Array64, find_p: Callable[[Array64], float], find_miss: Callable[[float], float]
-) -> None:
-    """W7: 1.5 million draws; scaled by 1.01 or 0.99 they are rejected at 10**-6, except with probability 10**-8."""
-    assert find_p(noise) > CHANCE
-    for factor in (1.01, 0.99):
-        assert find_miss(factor) < MISSED
-        assert find_p(factor * noise) < REJECTED
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.long
-def test_w7_the_shape_of_the_noise_is_normal(noise: Array64) -> None:
-    """W7: no draw occurs twice, neighbours are not correlated, and the tails have their shares."""
-    assert stats.kstest(noise, "norm").pvalue > CHANCE
-    assert abs(float(np.corrcoef(noise[:-1], noise[1:])[0, 1])) * np.sqrt(DRAWS) < stats.norm.isf(CHANCE / 2)
-    for limit in (3.0, 4.0):
-        beyond = int(np.sum(np.abs(noise) > limit))
-        assert CHANCE < stats.binom.cdf(beyond, DRAWS, 2 * stats.norm.sf(limit)) < 1 - CHANCE
 
 
 def _include(rate: float, slots: int, count: int) -> Array64:

@@ -1,6 +1,7 @@
 """Shifted and scaled columns and bounds give the same posterior."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest
 from app.inference.core.problems import make_problem
 from app.inference.core.release import Pseudocoreset
 from app.inference.models.targets import is_resolved
+from app.inference.post.laplace import Laplace
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import find_method
 from app.inference.runner import run_points
@@ -63,17 +65,21 @@ def _measure_divergence(
     name: str, family: str, lower: float, upper: float, *, noise_scale: float | None = None
 ) -> float:
     """The divergence in nats between releases with these bounds and with -1 and 1."""
+    found = _find_posterior(name, family, lower, upper, noise_scale)
+    return compute_divergence(found, _find_posterior(name, family, -1.0, 1.0, noise_scale))
+
+
+@cache
+def _find_posterior(name: str, family: str, lower: float, upper: float, noise_scale: float | None) -> Laplace:
+    """The posterior of a release in coordinates."""
     target = None if family == "gaussian-mean" else "y"
-    results = []
-    for least, most in ((lower, upper), (-1.0, 1.0)):
-        half = most / 2 - least / 2 if target else 1.0
-        scale = None if noise_scale is None else noise_scale * half
-        spec = ModelSpec(family, ("a", "b"), target, noise_scale=scale)
-        declared, source = _declared(least, most), _table(least, most)
-        points, problem = _release(name, spec, declared, source), make_problem(spec, declared)
-        y = np.zeros(len(points.u)) if points.y is None else problem.design.encode_targets(points.y)
-        results.append(posterior(problem, points.u, y, points.weight))
-    return compute_divergence(*results)
+    half = upper / 2 - lower / 2 if target else 1.0
+    scale = None if noise_scale is None else noise_scale * half
+    spec = ModelSpec(family, ("a", "b"), target, noise_scale=scale)
+    declared, source = _declared(lower, upper), _table(lower, upper)
+    points, problem = _release(name, spec, declared, source), make_problem(spec, declared)
+    y = np.zeros(len(points.u)) if points.y is None else problem.design.encode_targets(points.y)
+    return posterior(problem, points.u, y, points.weight)
 
 
 @pytest.mark.long

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.sqlite
 ROWS = 2_000
 REPEATS = 2
 CHEAP: dict[str, dict[str, Any]] = {
+    "dp-psvi-surrogate": {"parameters": {"rounds": 3}},
     "dp-psvi": {
         "privacy": {"noise_multiplier": 60.0, "sampling_rate": 1.0, "iterations": 5},
         "parameters": {"posterior_draws": 10},
