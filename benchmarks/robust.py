@@ -47,6 +47,9 @@ from benchmarks.robust_runs import (
 )
 from benchmarks.summaries import wrap_paragraph
 
+DEFAULT: Final = "dp-psvi-surrogate"
+MOST_KL, LEAST_RATIO, LEAST_ACCURACY, MOST_LOSS = 5.0, 10_000, 0.830, 0.002
+"""Figures that this project set itself."""
 PAGE: Final = """# Robust methods on tables with wrong rows
 
 {text}
@@ -83,6 +86,9 @@ How often each attribute is among the ten groups of *beta-cores, groups*, with o
 | column | values, with counts |
 | --- | --- |
 {attributes}
+
+## Targets
+{targets}
 
 ## Published
 The thesis states its results in figures and in words, not in numbers.
@@ -172,6 +178,7 @@ def render_page(lines: Sequence[Line], circumstances: dict[str, str]) -> str:
         groups_text=wrap_paragraph(GROUPS_TEXT),
         groups=render_groups(lines),
         attributes=render_attributes(lines),
+        targets=render_targets(lines),
         text=wrap_paragraph(TEXT),
         circumstances=wrap_paragraph(describe(circumstances)),
         public_text=wrap_paragraph(PUBLIC_TEXT),
@@ -179,6 +186,37 @@ def render_page(lines: Sequence[Line], circumstances: dict[str, str]) -> str:
         public="\n".join(public),
         private="\n".join(private),
     )
+
+
+def render_targets(lines: Sequence[Line]) -> str:
+    """Compare medians with the figures that this project set itself."""
+    public, private = _group(lines, "public"), _group(lines, "private")
+    parts = []
+    robust = {key[0]: median(group, "kl") for key, group in public.items() if key[1] == "beta-cores"}
+    plain = {key[0]: median(group, "kl") for key, group in public.items() if key[1] == "sparse-vi"}
+    spoilt = [share for share in robust if share and share in plain]
+    if spoilt:
+        ratio = min(plain[share] / robust[share] for share in spoilt)
+        parts.append(
+            f"- Public tables: a KL of at most {MOST_KL:g} for every share of outliers. The largest median is "
+            f"{format_three_digits(max(robust.values()))}. With outliers, SparseVI should have {LEAST_RATIO:,} times "
+            f"this; it has at least {ratio:,.0f} times."
+        )
+    usual = {key: median(group, "accuracy") for key, group in private.items() if key[1] == DEFAULT}
+    wrong = {key: value for key, value in usual.items() if key[0] == WRONG[-1] and key[3]}
+    losses = [
+        usual[share, name, bound, 0.0] - value
+        for (share, name, bound, beta), value in usual.items()
+        if beta and not share and (share, name, bound, 0.0) in usual
+    ]
+    if wrong and losses:
+        (_, _, bound, beta), best = max(wrong.items(), key=lambda item: item[1])
+        parts.append(
+            f"- Private tables: an accuracy of at least {LEAST_ACCURACY:g} at {WRONG[-1]:.0%} wrong rows. The best "
+            f"median of the default method is {best:.4f}, with bounds ±{bound:g} and β = {beta:g}. Without wrong rows, "
+            f"β should cost at most {MOST_LOSS:g}; the most that it costs is {max(losses):.4f}."
+        )
+    return "\n".join(map(wrap_paragraph, parts))
 
 
 def draw(lines: Sequence[Line], path: Path) -> None:
