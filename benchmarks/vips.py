@@ -36,9 +36,9 @@ from app.inference.runner import run
 from app.privacy.calibration import calibrate
 from benchmarks.cases import Case, make_linear_regression
 from benchmarks.designs import Rows
-from benchmarks.environment import PAGES, describe, describe_environment
+from benchmarks.environment import PAGES, describe, write_environment
 from benchmarks.experiments.paper_tables import make_large
-from benchmarks.figures import format_three_digits, write_lines
+from benchmarks.figures import format_three_digits, read_lines, write_lines
 from benchmarks.measures import fit_posterior, read_stated
 from benchmarks.plots import COLOURS, MARKERS
 from benchmarks.runs import Job, carry_out, make_plan
@@ -50,6 +50,8 @@ EPSILONS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 SEEDS: Final = {"vips": 20, "dp-psvi-surrogate": 5}
 ROWS, COLUMNS, MEAN_RUNS = 30_000, 6, 20
 SIZE: Final = 20
+LARGE, LINEAR, NORMAL_TABLE = ("adult10", "synth100k"), ("linear", "linear, outliers"), "normal"
+TABLES: Final = (*LARGE, *LINEAR, NORMAL_TABLE)
 TARGETS: Final = {0.05: 900, 0.1: 750, 0.2: 220, 0.5: 40, 1.0: 20}
 """Largest medians of ``vips`` on ``adult10`` that this project set itself, by epsilon."""
 PAGE: Final = """# Variational inference by noised statistics
@@ -109,16 +111,16 @@ class NormalRun:
     mean_square: float
 
 
-def make_cases(quick: bool) -> Iterator[Case]:
-    """Make the tables, with delta 1/N; the adult table needs the shared data."""
-    names = ("adult10",) if quick else ("adult10", "synth100k")
-    cases = [make_large(name) for name in names]
+def make_cases(tables: Sequence[str]) -> Iterator[Case]:
+    """Make the tables of these names, with delta 1/N; the adult table needs the shared data."""
+    cases = [make_large(name) for name in LARGE if name in tables]
     rng = np.random.default_rng(3)
     x = rng.standard_normal((ROWS, COLUMNS))
     y = x @ rng.standard_normal(COLUMNS) + rng.standard_normal(ROWS)
     far = y + 5 * (rng.random(ROWS) < 0.01) * rng.choice([-1, 1], ROWS)
-    for name, targets in (("linear", y), ("linear, outliers", far)):
-        cases.append(make_linear_regression(name, Rows(x, targets), Rows(x[:100], targets[:100])))
+    for name, targets in zip(LINEAR, (y, far), strict=True):
+        if name in tables:
+            cases.append(make_linear_regression(name, Rows(x, targets), Rows(x[:100], targets[:100])))
     for case in cases:
         yield replace(case, facts=replace(case.facts, delta=1 / case.facts.slots))
 
@@ -247,16 +249,26 @@ def main() -> None:
     """Measure, and write the page, the lines and the figure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a small run as a check")
+    parser.add_argument("--only", choices=TABLES, help="measure one table, and keep the lines of the others")
     parser.add_argument("--out", type=Path, default=PAGES)
     options = parser.parse_args()
     epsilons = (1.0,) if options.quick else EPSILONS
     seeds = dict.fromkeys(SEEDS, 1) if options.quick else SEEDS
-    runs = [each for case in make_cases(options.quick) for each in measure(case, epsilons, seeds)]
-    normal = list(measure_normal(epsilons, 2 if options.quick else MEAN_RUNS))
-    write_lines(options.out / "vips.csv", runs)
-    write_lines(options.out / "vips-normal.csv", normal)
+    file, normal_file = options.out / "vips.csv", options.out / "vips-normal.csv"
+    tables = (options.only,) if options.only else (*LARGE[:1], *LINEAR, NORMAL_TABLE) if options.quick else TABLES
+    runs = [each for each in read_lines(file, Run) if each.data not in tables] if options.only else []
+    for case in make_cases(tables):
+        for each in measure(case, epsilons, seeds):
+            print(each, flush=True)
+            runs.append(each)
+    if NORMAL_TABLE in tables:
+        write_lines(normal_file, list(measure_normal(epsilons, 2 if options.quick else MEAN_RUNS)))
+    runs.sort(key=lambda each: TABLES.index(each.data))
+    write_lines(file, runs)
     draw(runs, options.out / "vips.png")
-    (options.out / "vips.md").write_text(render_page(runs, normal, describe_environment()))
+    circumstances = write_environment(options.out / "vips.json", options.only)
+    page = render_page(runs, read_lines(normal_file, NormalRun), circumstances)
+    (options.out / "vips.md").write_text(page)
 
 
 if __name__ == "__main__":
