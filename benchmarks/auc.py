@@ -33,7 +33,7 @@ from app.privacy.audit.shadow import compute_area
 from benchmarks.adult import load_adult10
 from benchmarks.cases import Case, compute_full_posterior, make_design_rows, make_logistic
 from benchmarks.designs import Rows
-from benchmarks.environment import PAGES, describe, describe_environment
+from benchmarks.environment import PAGES, describe, write_environment
 from benchmarks.figures import read_lines, write_lines
 from benchmarks.measures import fit_posterior, read_stated
 from benchmarks.peers import objective_perturbation
@@ -54,6 +54,7 @@ BOUND: Final = 16.0
 SIZE: Final = 20
 VIPS, DEFAULT, EXACT = "vips", "dp-psvi-surrogate", "full posterior"
 PERTURBED, PURE = "objective perturbation", "objective perturbation, δ = 0"
+METHODS: Final = (VIPS, DEFAULT, PERTURBED, PURE)
 PAGE: Final = """# Predictions of held-out rows, by ε
 
 {text}
@@ -152,8 +153,8 @@ def _set_delta(case: Case) -> Case:
     return replace(case, facts=replace(case.facts, delta=DELTA))
 
 
-def measure(name: str, epsilons: Sequence[float]) -> Iterator[Line]:
-    """Measure every method on the splits of one table."""
+def measure(name: str, epsilons: Sequence[float], methods: Sequence[str] = METHODS) -> Iterator[Line]:
+    """Measure methods on the splits of one table, and the full posterior."""
     settings: dict[tuple[str, float], Settings] = {}
     for number, split in enumerate(make_splits(name)):
         assert split.case.exact is not None
@@ -161,10 +162,10 @@ def measure(name: str, epsilons: Sequence[float]) -> Iterator[Line]:
         blank = Line(name, problem.parameters, EXACT, math.inf, number, 0.0)
         yield replace(blank, auc=compute_area(rank_rows(split.x, split.case.exact), split.y > 0))
         for epsilon in (*epsilons, math.inf):
-            for method in (VIPS, DEFAULT):
+            for method in (each for each in (VIPS, DEFAULT) if each in methods):
                 auc = compute_area(rank_rows(split.x, _release(split.case, method, epsilon, number)), split.y > 0)
                 yield replace(blank, method=method, epsilon=epsilon, auc=auc)
-            for method in (PERTURBED, PURE) if math.isfinite(epsilon) else ():
+            for method in (each for each in (PERTURBED, PURE) if each in methods and math.isfinite(epsilon)):
                 if (method, epsilon) not in settings:
                     settings[method, epsilon] = _choose_settings(problem, method, epsilon)
                 theta = _perturb(problem, method, epsilon, settings[method, epsilon], 1000 + number)
@@ -251,7 +252,7 @@ def _render_table(name: str, lines: Sequence[Line]) -> str:
     ]
     rows = [
         [method, *(_render_cell(groups.get((name, method, epsilon), ())) for epsilon in epsilons)]
-        for method in list_distinct(line.method for line in lines)
+        for method in (EXACT, *METHODS)
     ]
     return render_rows(head, rows)
 
@@ -282,7 +283,7 @@ def draw(lines: Sequence[Line], path: Path) -> None:
     tables, groups = list_distinct(line.data for line in lines), _group(lines)
     figure, panels = plt.subplots(1, len(tables), figsize=(4.2 * len(tables), 3.4), squeeze=False, layout="constrained")
     for panel, table in zip(panels[0], tables, strict=True):
-        for place, method in enumerate((VIPS, DEFAULT, PERTURBED, PURE)):
+        for place, method in enumerate(METHODS):
             at = sorted(each for data, name, each in groups if (data, name) == (table, method) and math.isfinite(each))
             areas = [groups[table, method, each] for each in at]
             means, spreads = [np.mean(each) for each in areas], [np.std(each, ddof=1) for each in areas]
@@ -303,17 +304,22 @@ def main() -> None:
     """Measures all runs, then writes page and picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=PAGES / "auc.csv", help="the CSV file")
+    parser.add_argument("--only", choices=METHODS, help="measure one method, and keep the lines of the others")
     parser.add_argument("--render", action="store_true", help="write page and picture of the existing lines")
     options = parser.parse_args()
     circumstances = options.out.with_suffix(".json")
     if not options.render:
-        environment, lines = describe_environment(), list[Line]()
+        methods = (options.only,) if options.only else METHODS
+        old = [line for line in read_lines(options.out, Line) if line.method != options.only] if options.only else []
+        lines = list[Line]()
         for name in ("adult10", "census, 14 columns"):
-            for line in measure(name, EPSILONS):
-                print(line, flush=True)
-                lines.append(line)
+            lines += [line for line in old if line.data == name]
+            for line in measure(name, EPSILONS, methods):
+                if not options.only or line.method == options.only:
+                    print(line, flush=True)
+                    lines.append(line)
         write_lines(options.out, lines)
-        circumstances.write_text(json.dumps(environment, indent=1) + "\n")
+        write_environment(circumstances, options.only)
     lines = read_lines(options.out, Line)
     options.out.with_suffix(".md").write_text(render_page(lines, json.loads(circumstances.read_text())))
     draw(lines, options.out.with_suffix(".png"))

@@ -26,6 +26,32 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure with the claims of its text.
+
+    ``results`` name files, and ``why`` explains differences. ``page`` is the page of another command that measures the
+    figure, and empty if ``make papers`` does.
+    """
+
+    name: str
+    content: str
+    results: tuple[str, ...]
+    claims: tuple[Claim, ...]
+    why: str = ""
+    page: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Figures without a claim, or of another system whose page may not exist yet."""
+
+    name: str
+    content: str
+    page: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Whether a claim holds at each place, and in words. ``measured`` is 0 without results."""
 
@@ -53,17 +79,18 @@ def is_below(
     axis: str = "size",
     quantity: str = "kl",
     among: Callable[[float], bool] = lambda _: True,
+    tables: Callable[[str], bool] = lambda _: True,
 ) -> Callable[[Path], Pairs]:
     """Make the comparison of medians at each place of an axis.
 
-    ``lower`` is compared with the least of ``upper``. The quantity is the KL by default.
+    ``lower`` is compared with the least of ``upper``. The quantity is the KL by default. ``tables`` chooses data sets.
     """
 
     def compare(folder: Path) -> Pairs:
         path = folder / f"{experiment}.csv"
         records = read(path) if path.exists() else []
         pairs: Pairs = []
-        for data in list_distinct(record.data for record in records):
+        for data in filter(tables, list_distinct(record.data for record in records)):
             of_data = choose(records, data=data)
             for at in sorted({float(getattr(record, axis)) for record in of_data}):
                 here = choose(of_data, **{axis: at})

@@ -1,5 +1,6 @@
 """The environment of a measurement. Figures state it, because times depend on it."""
 
+import json
 import os
 import platform
 import subprocess
@@ -24,6 +25,16 @@ def describe_environment() -> dict[str, str]:
         "date": datetime.now(UTC).date().isoformat(),
         "commit": find_commit(),
     }
+
+
+def write_environment(path: Path, part: str | None = None) -> dict[str, str]:
+    """Writes the environment of the runs, and gives it. That of one ``part`` is added to the old one in the file."""
+    now = describe_environment()
+    if part is not None and path.exists():
+        old: dict[str, str] = json.loads(path.read_text())
+        now = {**old, f"{part}:": f"processor {now['processor']}, date {now['date']}, commit {now['commit']}"}
+    path.write_text(json.dumps(now, indent=1) + "\n")
+    return now
 
 
 def describe(circumstances: Mapping[str, str]) -> str:

@@ -49,8 +49,8 @@ from app.privacy.audit.composed import ComposedTradeOff, compute_separation
 from app.privacy.audit.laws import AnswerLaw
 from app.privacy.audit.shadow import NormalRatio, compute_area
 from app.privacy.calibration import calibrate
-from benchmarks.environment import PAGES, describe, describe_environment
-from benchmarks.figures import write_lines
+from benchmarks.environment import PAGES, describe, write_environment
+from benchmarks.figures import read_lines, write_lines
 from benchmarks.plots import COLOURS, MARKERS
 from benchmarks.summaries import wrap_paragraph
 from support.table import Table
@@ -369,14 +369,21 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a small run as a check")
     parser.add_argument("--out", type=Path, default=PAGES)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--only", choices=METHODS, help="attack one method, and keep the lines of the others")
     options = parser.parse_args()
-    tasks = list(product(METHODS, (8.0,) if options.quick else EPSILONS))
+    methods = (options.only,) if options.only else tuple(METHODS)
+    tasks = list(product(methods, (8.0,) if options.quick else EPSILONS))
     count = 12 if options.quick else SHADOWS
     with ProcessPoolExecutor(options.processes) as pool:
         results = [each for found in pool.map(partial(attack, shadows=count, fresh=count), tasks) for each in found]
-    write_lines(options.out / "membership.csv", results)
+    file = options.out / "membership.csv"
+    if options.only:
+        kept = [each for each in read_lines(file, Result) if each.method != options.only]
+        results = sorted([*kept, *results], key=lambda each: list(METHODS).index(each.method))
+    write_lines(file, results)
+    environment = write_environment(options.out / "membership.json", options.only)
     plot(results, options.out / "membership.png")
-    (options.out / "membership.md").write_text(render_page(results, describe_environment()))
+    (options.out / "membership.md").write_text(render_page(results, environment))
     return int(not all(each.holds for each in results))
 
 

@@ -217,12 +217,17 @@ def measure_unigram(documents: Documents, fresh: Documents, words: Sequence[str]
     return Line(UNIGRAM, 0.0, 0.0, 0, len(documents), math.exp(-statistics.fmean(logs)), 0.0, 0.0, "", "", 0.0)
 
 
-def measure(articles: Sequence[Sequence[str]], seeds: Sequence[int]) -> list[Line]:
-    """Measure all runs."""
+def split_articles(articles: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], Documents, Documents]:
+    """Choose the words, and split the documents into the table's and fresh ones."""
     words, rng = choose_words(articles), np.random.default_rng(0)
     documents = draw_documents(articles, words, rng)
     order = rng.permutation(len(documents))
-    fresh, kept = ([documents[place] for place in part] for part in (order[:FRESH], order[FRESH:]))
+    return words, [documents[place] for place in order[FRESH:]], [documents[place] for place in order[:FRESH]]
+
+
+def measure(articles: Sequence[Sequence[str]], seeds: Sequence[int]) -> list[Line]:
+    """Measure all runs."""
+    words, kept, fresh = split_articles(articles)
     facts = make_facts(words, len(kept))
     noises = {epsilon: calibrate(partial(list_events, facts), epsilon, DELTA) for epsilon in EPSILONS}
     lines = [measure_unigram(kept, fresh, words)]

@@ -10,7 +10,6 @@ import os
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import argparse
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Final
 
 from benchmarks import papers_page, readme
 from benchmarks.adult import MissingData
-from benchmarks.environment import PAGES, describe_environment
+from benchmarks.environment import PAGES, write_environment
 from benchmarks.experiment import Experiment
 from benchmarks.experiments import (
     bound,
@@ -29,12 +28,14 @@ from benchmarks.experiments import (
     influence,
     linear_regression,
     logistic,
+    outliers,
     privacy_sweep,
     private_sizes,
     private_table,
     progression,
     projections,
     psvi_iterations,
+    robust_logistic,
     scaling,
     unseen,
 )
@@ -53,11 +54,21 @@ EXPERIMENTS: Final = (
     psvi_iterations.EXPERIMENT,
     privacy_sweep.EXPERIMENT,
     private_sizes.EXPERIMENT,
+    outliers.EXPERIMENT,
+    robust_logistic.EXPERIMENT,
     private_table.EXPERIMENT,
     unseen.EXPERIMENT,
     scaling.EXPERIMENT,
 )
-STUDIES: Final = (influence.STUDY, composition.STUDY, progression.STUDY, bound.STUDY, incremental.STUDY, cpu_time.STUDY)
+STUDIES: Final = (
+    influence.STUDY,
+    composition.STUDY,
+    progression.STUDY,
+    bound.STUDY,
+    incremental.STUDY,
+    cpu_time.STUDY,
+    outliers.STUDY,
+)
 PAPERS: Final = (
     *(
         "influence",
@@ -71,6 +82,7 @@ PAPERS: Final = (
         "incremental",
     ),
     *("logistic-large", "psvi-iterations", "privacy-sweep", "private-sizes"),
+    *("outliers", "outlier-points", "robust-logistic"),
 )
 """The experiments and studies of the papers, in the order of their figures."""
 
@@ -91,7 +103,7 @@ def measure(experiment: Experiment, folder: Path, *, quick: bool, only: str | No
                 sink(each)
             elif only in {None, each.label or each.method} and _name_job(each) not in done:
                 sink(_execute(each))
-    _write_circumstances(folder, experiment.name, only)
+    write_environment(folder / f"{experiment.name}.json", only)
 
 
 _Run = tuple[str, str, int, str, int]
@@ -103,20 +115,6 @@ def _name_run(record: Record) -> _Run:
 
 def _name_job(job: Job) -> _Run:
     return job.case.name, job.label or job.method, job.size, format_text(job.epsilon), job.seed
-
-
-def _write_circumstances(folder: Path, name: str, only: str | None = None) -> None:
-    file = folder / f"{name}.json"
-    file.write_text(json.dumps(_circumstances(file, only), indent=1) + "\n")
-
-
-def _circumstances(path: Path, only: str | None) -> dict[str, str]:
-    """The environment of the runs. With ``only``, adds that of one method to the old one."""
-    now = describe_environment()
-    if only is None or not path.exists():
-        return now
-    old: dict[str, str] = json.loads(path.read_text())
-    return {**old, f"{only}:": f"processor {now['processor']}, date {now['date']}, commit {now['commit']}"}
 
 
 def _execute(job: Job) -> Record:
@@ -163,7 +161,7 @@ def main() -> int:
         for study in (each for each in STUDIES if each.name in arguments.names):
             assert study.measure is not None
             study.measure(folder / f"{study.name}.csv", quick=arguments.quick)
-            _write_circumstances(folder, study.name)
+            write_environment(folder / f"{study.name}.json")
     except (MissingData, MissingPackage) as missing:
         print(missing, file=sys.stderr)
         failed = True

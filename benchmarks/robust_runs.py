@@ -20,7 +20,7 @@ from app.inference.core.release import name_group
 from benchmarks.adult import load_adult10
 from benchmarks.cases import Case, compute_full_posterior, make_logistic, narrow
 from benchmarks.designs import Rows
-from benchmarks.group_tables import GROUPED_BY, GroupedCase, make_grouped_case
+from benchmarks.group_tables import GROUPED_BY, SHARES, GroupedCase, make_grouped_case
 from benchmarks.measures import compute_prediction, fit_posterior
 from benchmarks.runs import Job, carry_out, make_plan
 from benchmarks.sources import ArrayRows
@@ -49,13 +49,15 @@ SETS: Final = (1, 2, 5, 10)
 BATCH, GROUP_BETA = 50, 0.6
 PERMUTATIONS, PREFIX, SHAPLEY_START = 50, 20, 0.5
 FULL: Final = "full posterior"
+SEPARATOR: Final = "; "
+"""Between the names of groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """One run. ``wrong`` is the share of wrong rows, ``chosen`` that of outliers among the chosen rows.
 
-    ``sets`` is the number of groups or batches that the run may choose.
+    ``sets`` is the number of groups or batches that the run may choose, and ``labels`` names the chosen groups.
     """
 
     part: str
@@ -71,6 +73,7 @@ class Line:
     grade: str = ""
     seconds: float = math.nan
     sets: int = 0
+    labels: str = ""
 
 
 def draw_normal_rows(share: float, seed: int) -> tuple[Array64, int]:
@@ -170,23 +173,32 @@ def _measure_one(job: Job, share: float) -> Line:
 
 
 def measure_groups(seeds: int, sizes: Sequence[int] = SETS) -> Iterator[Line]:
-    """Measure groups and batches that beta-cores choose, random groups, and groups by Shapley values."""
+    """Measure groups and batches that beta-cores choose, random groups, and groups by Shapley values.
+
+    First with outliers in two thirds of the groups, then without outliers.
+    """
+    for shares in (SHARES, (0.0,)):
+        for seed in range(seeds):
+            for line in _measure_grouped(make_grouped_case(seed, shares), seed, sizes):
+                yield replace(line, wrong=float(np.mean(shares)))
+
+
+def _measure_grouped(grouped: GroupedCase, seed: int, sizes: Sequence[int]) -> Iterator[Line]:
     chosen: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
         ("groups", "beta-cores", {"groups": list(GROUPED_BY), "beta": GROUP_BETA}),
         ("batches", "beta-cores", {"batches": BATCH, "beta": GROUP_BETA}),
     )
-    for seed in range(seeds):
-        grouped, rng = make_grouped_case(seed), np.random.default_rng((seed, 6))
-        order = rng.permutation(np.flatnonzero(grouped.sizes))
-        started = time.process_time()
-        values = compute_shapley_values(grouped, rng)
-        seconds = time.process_time() - started
-        for size in sizes:
-            for name, method, parameters in chosen:
-                yield _measure_sets(grouped, Job(grouped.case, method, size, seed, parameters), name)
-            yield _measure_all_rows(grouped, order[:size], "random groups", seed, 0.0)
-            best = np.argsort(-values, kind="stable")[:size]
-            yield _measure_all_rows(grouped, best, "Shapley values", seed, seconds)
+    rng = np.random.default_rng((seed, 6))
+    order = rng.permutation(np.flatnonzero(grouped.sizes))
+    started = time.process_time()
+    values = compute_shapley_values(grouped, rng)
+    seconds = time.process_time() - started
+    for size in sizes:
+        for name, method, parameters in chosen:
+            yield _measure_sets(grouped, Job(grouped.case, method, size, seed, parameters), name)
+        yield _measure_all_rows(grouped, order[:size], "random groups", seed, 0.0)
+        best = np.argsort(-values, kind="stable")[:size]
+        yield _measure_all_rows(grouped, best, "Shapley values", seed, seconds)
 
 
 def _measure_sets(grouped: GroupedCase, job: Job, name: str) -> Line:
@@ -210,6 +222,7 @@ def _measure_sets(grouped: GroupedCase, job: Job, name: str) -> Line:
         grade=str(release.reliability.grade),
         seconds=seconds,
         sets=job.size,
+        labels=SEPARATOR.join(weights),
     )
 
 

@@ -33,6 +33,12 @@ LINES: Final = (
     "incremental PSVI",
     "Frank–Wolfe, optimal",
     "OMP, optimal",
+    "β-Cores",
+    "β-Cores, β = 0.1",
+    "β-Cores, β = 0.2",
+    "β-Cores, β = 0.3",
+    "β-Cores, β = 0.5",
+    "β-Cores, β = 0.9",
 )
 """The order of methods in every table and figure."""
 

@@ -60,14 +60,23 @@ def make_small(name: str) -> Case:
 @cache
 def make_large(name: str) -> Case:
     """One of the large tables, which replace the paper's."""
+    rows, held_out = make_large_rows(name)
+    return make_logistic(name, rows, bound=8.0 if name == "synth100k" else 16.0, held_out=held_out)
+
+
+def make_large_rows(name: str) -> tuple[Rows, Rows]:
+    """Training and held-out rows of a large table.
+
+    Raises:
+        MissingData: the files of the census do not exist.
+        MissingPackage: the package that ships the table is not installed.
+    """
     if name == "synth100k":
-        rows, held_out = draw_synth100k()
-        return make_logistic(name, rows, bound=8.0, held_out=held_out)
+        return draw_synth100k()
     if name == "insurance9":
-        rows, held_out = _read_insurance()
-        return make_logistic(name, rows, bound=16.0, held_out=held_out)
+        return _read_insurance()
     train, test = load_adult10()
-    return make_logistic(name, Rows(*train), bound=16.0, held_out=Rows(*test))
+    return Rows(*train), Rows(*test)
 
 
 def clamp(case: Case) -> Case:

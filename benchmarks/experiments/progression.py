@@ -102,18 +102,19 @@ def draw(path: Path, picture: Path) -> None:
                     )
                 for each in of_panel:
                     if each.kind == ELLIPSE:
-                        _add_ellipse(axes, each, colour, label)
-            _add_ellipse(axes, exact, "black", "full posterior", "--")
+                        add_ellipse(axes, (each.x, each.y), each.spread, colour, label)
+            add_ellipse(axes, (exact.x, exact.y), exact.spread, "black", "full posterior", "--")
             axes.set(xlim=(-4.5, 4.5), ylim=(-4.5, 4.5), aspect="equal")
             axes.set_title(f"M = {size}", loc="left", fontsize=10)
         add_legend(figure, panels)
 
 
-def _add_ellipse(axes: Any, each: Line, colour: str, label: str, dashes: str = "-") -> None:
-    width = 2 * DEVIATIONS * each.spread**0.5
-    axes.add_patch(
-        Ellipse((each.x, each.y), width, width, fill=False, color=colour, ls=dashes, lw=1.5, label=label, zorder=2)
-    )
+def add_ellipse(  # noqa: PLR0917  (parts of a drawing)
+    axes: Any, centre: tuple[float, float], variance: float, colour: str, label: str, dashes: str = "-"
+) -> None:
+    """Draw the circle of a predictive normal of this variance in both coordinates."""
+    width = 2 * DEVIATIONS * variance**0.5
+    axes.add_patch(Ellipse(centre, width, width, fill=False, color=colour, ls=dashes, lw=1.5, label=label, zorder=2))
 
 
 def tabulate(path: Path) -> str:
