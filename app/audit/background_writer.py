@@ -1,8 +1,9 @@
 """The background work of the audit log: it writes refusals in batches and chains entries.
 
 A refusal is in the log within a second. Repeated refusals (the same key, route, status and code) become one entry with
-a count per minute, so a flood does not fill the disk. A killed process loses the refusals of its last second. It loses
-no changes of state, because these are recorded in the transactions that make them.
+a count per minute, so a flood does not fill the disk. Refusals by the budgets of two datasets are two entries. A killed
+process loses the refusals of its last second. It loses no changes of state, because these are recorded in the
+transactions that make them.
 """
 
 import math
@@ -33,11 +34,12 @@ _READS_BY_POST: Final = frozenset(
     }
 )
 _PUBLIC: Final = ("/v1/releases", "/v1/keys", "/health/", "/metrics", "/openapi.json", "/docs", "/dashboard")
+_OVER_BUDGET: Final = "budget_exceeded"
 _SIGN_IN: Final = "/dashboard/sign-in"
 """The one page without a caller whose refusals matter: a wrong key."""
 
-Kind = tuple[str | None, str, int, str | None]
-"""The attributes by which calls are grouped: actor, action, status, code."""
+Kind = tuple[str | None, str, int, str | None, str | None]
+"""The attributes by which calls are grouped: actor, action, status, code, and the dataset of a refused budget."""
 
 
 @dataclass(slots=True)
@@ -67,7 +69,7 @@ class AuditRecorder:
         request = exchange.request
         if not _matters(request, exchange.status):
             return
-        kind = (request.actor, request.action, exchange.status, request.code)
+        kind = (request.actor, request.action, exchange.status, request.code, _find_dataset(request))
         with self._lock:
             group = self._groups.get(kind)
             if group is None:
@@ -124,7 +126,7 @@ class AuditRecorder:
         if not due:
             return
         with self._database.write() as tx:
-            for (_, _, status, code), each, count in due:
+            for (_, _, status, code, _), each, count in due:
                 journal.add(tx, each.first, status=status, code=code, target=each.target, count=count, at=each.at)
         with self._lock:
             for _, each, count in due:
@@ -139,6 +141,14 @@ class AuditRecorder:
         with self._database.write() as tx:
             while chain.extend(tx, self._signer) == chain.BATCH:
                 pass
+
+
+def _find_dataset(request: RequestContext) -> str | None:
+    """Find the dataset whose budget refused the call, because its owner reads these entries.
+
+    A key sees few datasets, so this does not make many entries.
+    """
+    return request.target if request.code == _OVER_BUDGET else None
 
 
 def _matters(request: RequestContext, status: int) -> bool:

@@ -22,6 +22,13 @@ class AuditEntry(Base):
             postgresql_where=text("sequence IS NULL"),
         ),
         Index("ix_audit_entries_sequence", "sequence", unique=True),
+        Index(
+            "ix_audit_entries_over_budget",
+            "target",
+            "id",
+            sqlite_where=text("code = 'budget_exceeded'"),
+            postgresql_where=text("code = 'budget_exceeded'"),
+        ),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)

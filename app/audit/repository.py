@@ -1,11 +1,11 @@
 """Queries over the audit log."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, literal_column, select
 
 from app.audit.models import AuditEntry
 from app.db import ReadSession
@@ -47,13 +47,32 @@ def list_page(session: ReadSession, criteria: AuditFilter, *, before: str | None
     return session.scalars(query).all()
 
 
-def count_calls(
-    session: ReadSession, criteria: AuditFilter, code: str, *, limit: int
-) -> Sequence[tuple[datetime, int]]:
-    """List the times and numbers of calls of matching entries with ``code``.
+@dataclass(frozen=True, slots=True)
+class RefusedJobs:
+    """Jobs of one key that the budget of a dataset did not cover: ``count`` within a minute, from ``at`` on."""
 
-    The result has the newest ``limit`` entries, oldest first.
-    """
-    query = criteria.restrict(select(AuditEntry.at, AuditEntry.count)).where(AuditEntry.code == code)
-    rows = session.execute(query.order_by(AuditEntry.id.desc()).limit(limit)).all()
-    return [(at, count) for at, count in reversed(rows)]
+    id: str
+    at: datetime
+    key_id: str | None
+    dataset_id: str
+    count: int
+
+
+def list_refused_jobs(
+    session: ReadSession,
+    dataset_ids: Collection[str],
+    *,
+    limit: int,
+    before: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> list[RefusedJobs]:
+    """List the jobs on these datasets that a budget refused, newest first; ``before`` and times as above."""
+    query = select(AuditEntry.id, AuditEntry.at, AuditEntry.actor, AuditEntry.target, AuditEntry.count)
+    query = AuditFilter(since=since, until=until).restrict(query)
+    # the code is a literal, so that the database can use the index of these entries
+    query = query.where(AuditEntry.target.in_(dataset_ids), AuditEntry.code == literal_column("'budget_exceeded'"))
+    if before is not None:
+        query = query.where(AuditEntry.id < before)
+    rows = session.execute(query.order_by(AuditEntry.id.desc()).limit(limit))
+    return [RefusedJobs(key, at, actor, str(target), count) for key, at, actor, target, count in rows]

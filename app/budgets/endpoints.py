@@ -1,10 +1,10 @@
-"""``/v1/datasets/{id}/budget`` and ``/v1/datasets/{id}/ledger``."""
+"""``/v1/datasets/{id}/budget``, its ``/ledger`` and its ``/refusals``."""
 
 from app.audit.journal import record
 from app.auth.caller import Admin, AnyCaller, Owner
 from app.budgets import service
-from app.budgets.schemas import BudgetView, EntryView, LimitBody, UnfreezeBody
-from app.budgets.views import make_entry_views
+from app.budgets.schemas import BudgetView, EntryView, LimitBody, RefusalView, UnfreezeBody
+from app.budgets.views import make_entry_views, make_refusal_views
 from app.http.errors.openapi import make_problem_responses
 from app.http.requests.pagination import Page, Paging, make_page
 from app.http.requests.routing import make_router
@@ -57,3 +57,18 @@ def read_ledger(services: Shared, caller: AnyCaller, dataset_id: str, paging: Pa
         rows = service.list_entries(session, services.ledger, caller, dataset_id, limit=paging.limit + 1, before=before)
         views = make_entry_views(session, rows)
         return make_page(views, paging, lambda entry: entry.sequence, lambda entry: entry)
+
+
+@router.get("/refusals", responses=make_problem_responses("forbidden"))
+def list_refusals(services: Shared, caller: AnyCaller, dataset_id: str, paging: Paging) -> Page[RefusalView]:
+    """List the jobs that the budget refused, newest first.
+
+    A refusal is listed within about a second. Refusals of one key within a minute may be one item with a count.
+    """
+    with services.database.read() as session:
+        before = paging.after_id("aud")
+        rows = service.list_refused_jobs(
+            session, services.ledger, caller, dataset_id, limit=paging.limit + 1, before=before
+        )
+        page = make_page(rows, paging, lambda each: each.id, lambda each: each)
+        return Page(items=make_refusal_views(session, page.items), next_cursor=page.next_cursor)

@@ -134,6 +134,35 @@ class BudgetView(ResponseBody):
     """Allocations that the caller may see: all, or only the caller's; absent if there is none."""
 
 
+class RefusalView(ResponseBody):
+    """Jobs of one key that the budget did not cover. They cost nothing and are not in the chain."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "at": "2029-01-31T12:00:00Z",
+                    "dataset_id": "ds_01jd0000000000000000000000",
+                    "dataset_name": "adult",
+                    "submitted_by": {"id": "key_01jd0000000000000000000000", "name": "jane@example.org"},
+                    "count": 1,
+                }
+            ]
+        },
+    )
+
+    at: datetime
+    """Time of the refusal, or of the first of several."""
+    dataset_id: str
+    """Id of the dataset that the jobs name."""
+    dataset_name: str | None
+    """Name of that dataset."""
+    submitted_by: KeyReference | None
+    """The key that submitted the jobs."""
+    count: int
+    """Number of jobs that were refused, within about a minute."""
+
+
 class EntryView(ResponseBody):
     """One entry of the account's hash chain."""
 

@@ -6,6 +6,8 @@ from datetime import datetime
 from threading import Lock
 from typing import Final
 
+from app.audit import repository as audit
+from app.audit.repository import RefusedJobs
 from app.auth.caller import Caller
 from app.budgets.schemas import LimitBody
 from app.datasets import access
@@ -73,6 +75,30 @@ def list_steps(
         Forbidden, NotFound, StateConflict: as :func:`list_entries`.
     """
     return ledger.steps(session, _find_overseen(session, caller, dataset_id).id, limit=limit, until=until)
+
+
+def list_refused_jobs(
+    session: ReadSession,
+    ledger: Ledger,
+    caller: Caller,
+    dataset_id: str,
+    *,
+    limit: int,
+    before: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Sequence[RefusedJobs]:
+    """List the jobs that the budget did not cover, newest first.
+
+    The audit log has each of them within about a second. They depend on budgets alone, not on rows. All datasets of an
+    account have the same owner.
+
+    Raises:
+        Forbidden, NotFound, StateConflict: as :func:`list_entries`.
+    """
+    dataset = _find_overseen(session, caller, dataset_id)
+    of_account = ledger.datasets(session, dataset.id)
+    return audit.list_refused_jobs(session, of_account, limit=limit, before=before, since=since, until=until)
 
 
 def verify_chain(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str) -> bool:

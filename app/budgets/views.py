@@ -1,10 +1,12 @@
-"""Response bodies of ledger entries, with names of datasets and submitters."""
+"""Response bodies of ledger entries and refused jobs, with names of datasets and submitters."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from app.audit.repository import RefusedJobs
+from app.auth import repository as auth
 from app.auth.schemas import KeyReference
-from app.budgets.schemas import EntryView
+from app.budgets.schemas import EntryView, RefusalView
 from app.datasets import repository as datasets
 from app.db import ReadSession
 from app.jobs import repository as jobs
@@ -19,6 +21,22 @@ def make_entry_views(session: ReadSession, entries: Sequence[LedgerEntry]) -> li
     names = datasets.read_names(session, {entry.dataset_id for entry in entries})
     submissions = jobs.read_submissions(session, {entry.job_id for entry in entries if entry.job_id is not None})
     return [_make_view(entry, names.get(entry.dataset_id), submissions.get(entry.job_id or "")) for entry in entries]
+
+
+def make_refusal_views(session: ReadSession, refused: Sequence[RefusedJobs]) -> list[RefusalView]:
+    """Make the views of refused jobs, in order."""
+    names = datasets.read_names(session, {each.dataset_id for each in refused})
+    callers = auth.read_names(session, {each.key_id for each in refused if each.key_id is not None})
+    return [
+        RefusalView(
+            at=each.at,
+            dataset_id=each.dataset_id,
+            dataset_name=names.get(each.dataset_id),
+            submitted_by=KeyReference(id=each.key_id, name=callers[each.key_id]) if each.key_id in callers else None,
+            count=each.count,
+        )
+        for each in refused
+    ]
 
 
 def _make_view(entry: LedgerEntry, dataset: str | None, submission: jobs.Submission | None) -> EntryView:

@@ -61,6 +61,7 @@ class Ledger(LedgerContext):
     limit = staticmethod(views.read_limit)
     budget = staticmethod(views.read_budget)
     standings = staticmethod(views.read_standings)
+    datasets = staticmethod(views.list_datasets)
     entries = staticmethod(views.list_entries)
     steps = staticmethod(views.list_steps)
     guarantee = staticmethod(views.compute_guarantee)

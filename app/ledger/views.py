@@ -246,6 +246,12 @@ def read_limit(session: ReadSession, dataset_id: str) -> tuple[float, float]:
     return balance.limit(dataset_id), balance.total.delta
 
 
+def list_datasets(session: ReadSession, dataset_id: str) -> list[str]:
+    """The ids of the datasets that share the account of ``dataset_id``, itself included."""
+    account = locked_account.read_account(session, dataset_id)
+    return list(session.scalars(select(LedgerDataset.dataset_id).where(LedgerDataset.account_id == account.id)))
+
+
 def list_entries(
     session: ReadSession,
     dataset_id: str,

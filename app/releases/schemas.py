@@ -26,7 +26,11 @@ EXAMPLE_RELEASE: dict[str, Any] = {
     "model": {"family": "logistic-regression", "features": ["age"], "target": "income_gt_50k", "prior": {"scale": 1.0}},
     "size": 50,
     "design": [
-        {"name": "age", "source": "age", "transform": {"kind": "affine", "center": 53.5, "scale": 36.5}},
+        {
+            "name": "age",
+            "source": "age",
+            "transform": {"kind": "affine", "type": "integer", "center": 53.5, "scale": 36.5},
+        },
         {"name": "intercept", "transform": {"kind": "constant", "value": 1}},
     ],
     "reliability": {"grade": "calibrated", "reasons": []},

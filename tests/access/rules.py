@@ -152,6 +152,8 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ),
     ("GET /v1/datasets/{dataset_id}/ledger", "path:dataset_id"): Rule(READ_LEDGER),
     ("GET /v1/datasets/{dataset_id}/ledger", "query:cursor"): Rule(READ_LEDGER, _cursor("99")),
+    ("GET /v1/datasets/{dataset_id}/refusals", "path:dataset_id"): Rule(READ_LEDGER),
+    ("GET /v1/datasets/{dataset_id}/refusals", "query:cursor"): Rule(READ_LEDGER, _above("aud")),
     ("GET /v1/datasets/{dataset_id}/ledger/verification", "path:dataset_id"): Rule(READ_LEDGER),
     ("GET /v1/datasets/{dataset_id}/ledger/chain", "path:dataset_id"): Rule(READ_LEDGER),
     ("POST /v1/datasets/{dataset_id}/what-if/job", "path:dataset_id"): Rule(

@@ -103,6 +103,35 @@ def test_a_refused_budget_is_in_the_log(house: House, api: httpx.Client, owner: 
     assert entry["request_id"] == answer.headers["X-Request-Id"]
 
 
+def test_an_owner_reads_the_refused_jobs_of_an_account(
+    house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key, auditor: rows.Key
+) -> None:
+    """W3: refusals follow from budgets. Other accounts and other kinds of refusals are not listed."""
+    first, second = (
+        house.ready_dataset(owner, name=name, population="people", shared_with=(analyst.id,)) for name in ("a", "b")
+    )
+    other = house.ready_dataset(owner, shared_with=(analyst.id,))
+    for dataset in (first, second, other, first):
+        answer = api.post("/v1/jobs", headers=analyst.headers, json=job_body(dataset, privacy={"epsilon": 15.0}))
+        problem(answer, 409, "budget_exceeded")
+    api.post("/v1/jobs", headers=analyst.headers, json=job_body(first, size=-1))
+    _log(api, auditor)  # writes the counted refusals
+    by = {"id": analyst.id, "name": "a key"}
+    for key in (owner, auditor):
+        answer = api.get(f"/v1/datasets/{first}/refusals", headers=key.headers)
+        seen = [{name: each[name] for name in each if name != "at"} for each in answer.json()["items"]]
+        assert sorted(seen, key=lambda each: each["dataset_name"]) == [
+            {"dataset_id": first, "dataset_name": "a", "submitted_by": by, "count": 2},
+            {"dataset_id": second, "dataset_name": "b", "submitted_by": by, "count": 1},
+        ]
+    pages = [api.get(f"/v1/datasets/{first}/refusals", headers=owner.headers, params={"limit": 1}).json()]
+    cursor = {"limit": 1, "cursor": pages[0]["next_cursor"]}
+    pages.append(api.get(f"/v1/datasets/{first}/refusals", headers=owner.headers, params=cursor).json())
+    assert [each for page in pages for each in page["items"]] == answer.json()["items"]
+    assert pages[1]["next_cursor"] is None
+    problem(api.get(f"/v1/datasets/{first}/refusals", headers=analyst.headers), 403, "forbidden")
+
+
 def test_a_replay_has_a_separate_entry_and_changes_nothing(
     house: House, api: httpx.Client, owner: rows.Key, auditor: rows.Key
 ) -> None:

@@ -31,8 +31,8 @@ DATASET = {
 }
 JOB = {"id": "job_1", "dataset_id": "ds_1", "progress": {"fraction": 0.25, "stage": "running"}, "release_id": None}
 DESIGN = [
-    {"name": "age", "source": "age", "transform": {"kind": "affine", "center": 5.0, "scale": 5.0}},
-    {"name": "sex=Male", "source": "sex", "transform": {"kind": "indicator", "value": "Male"}},
+    {"name": "age", "source": "age", "transform": {"kind": "affine", "type": "real", "center": 5.0, "scale": 5.0}},
+    {"name": "sex=Male", "source": "sex", "transform": {"kind": "indicator", "value": "Male", "reference": "Female"}},
     {"name": "intercept", "source": None, "transform": {"kind": "constant", "value": 1}},
 ]
 

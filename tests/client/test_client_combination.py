@@ -1,5 +1,6 @@
 """Several releases as one posterior: the prior counts once, and noise lowers a release's weight."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,23 @@ def test_halves_of_a_table_give_the_posterior_of_the_whole() -> None:
     logistic = make_core(LogisticRegression(features=["age", "colour"], target="ill"))
     near = combine(_split(logistic))
     assert np.abs((near.mean - logistic.posterior().mean) / logistic.posterior().sd).max() < 0.5
+
+
+def test_releases_agree_as_far_as_both_state_their_design() -> None:
+    """Releases of version 0.1.0 state no types and no reference category."""
+    parts = _split(make_core(LogisticRegression(features=["age", "colour"], target="ill")))
+    plain = [column | {"transform": dict(column["transform"])} for column in parts[0].release.raw["design"]]
+    for column in plain:
+        column["transform"].pop("type", None)
+        column["transform"].pop("reference", None)
+    older = replace(parts[0], release=Release.from_json(dict(parts[0].release.raw) | {"design": plain}))
+    expected = combine(parts)
+    for pair in ([older, parts[1]], [parts[1], older]):
+        np.testing.assert_allclose(combine(pair).mean, expected.mean)
+    plain[1]["transform"]["reference"] = "violet"
+    other = replace(parts[0], release=Release.from_json(dict(parts[0].release.raw) | {"design": plain}))
+    with pytest.raises(InvalidArgument, match="differ in their design"):
+        combine([other, parts[1]])
 
 
 def test_a_release_with_much_noise_has_no_weight() -> None:

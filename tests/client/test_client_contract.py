@@ -44,6 +44,7 @@ PAIRS: list[tuple[type[Reply], type[BaseModel]]] = [
     (client_dataset.Budget, budgets.BudgetView),
     (client_dataset.Allocation, budgets.AllocationView),
     (client_dataset.LedgerEntry, budgets.EntryView),
+    (client_dataset.RefusedJobs, budgets.RefusalView),
     (client_outlook.JobOutlook, what_if.JobOutlookView),
     (client_outlook.Comparison, what_if.ComparisonView),
     (client_outlook.Outlook, what_if.OutlookView),

@@ -72,6 +72,7 @@ CALLS: Final[dict[str, tuple[Call, list[Answer]]]] = {
     "change_budget": (lambda client: client.datasets.set_budget("ds_1", epsilon=3.0, delta=1e-7), []),
     "unfreeze_account": (lambda client: client.datasets.unfreeze("ds_1", reason="A fault."), []),
     "read_ledger": (lambda client: client.datasets.ledger("ds_1", limit=1), []),
+    "list_refusals": (lambda client: client.datasets.refusals("ds_1", limit=1), []),
     "preview_job": (lambda client: client.datasets.preview_job("ds_1", epsilon=0.5), []),
     "preview_limit": (lambda client: client.datasets.preview_budget("ds_1", epsilon=3.0, delta=1e-7), []),
     "preview_allocation": (lambda client: client.datasets.preview_allocation("ds_1", "key_1", epsilon=0.5), []),

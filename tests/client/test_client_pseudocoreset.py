@@ -121,8 +121,8 @@ def test_values_out_of_bounds_are_clamped() -> None:
 
 def test_booleans_and_numbers_are_read_as_their_csv() -> None:
     design = [
-        DesignColumn(name="b", source="b", transform={"kind": "affine", "center": 0.5, "scale": 0.5}),
-        DesignColumn(name="code=2", source="code", transform={"kind": "indicator", "value": "2"}),
+        DesignColumn(name="b", source="b", transform={"kind": "affine", "type": "binary", "center": 0.5, "scale": 0.5}),
+        DesignColumn(name="code=2", source="code", transform={"kind": "indicator", "value": "2", "reference": "1"}),
     ]
     table = pd.DataFrame({"b": [True, False], "code": [2, 1]})
     np.testing.assert_allclose(design_matrix(design, table), [[1, 1], [-1, 0]])

@@ -4,9 +4,9 @@ import pytest
 
 from app.db import now
 from tests.dashboard.conftest import Open
-from tests.dashboard.html_checks import remove_scripts
+from tests.dashboard.html_checks import find_faults, remove_scripts
 from tests.factories import rows
-from tests.factories.worker import House
+from tests.factories.worker import House, job_body
 
 HOSTILE = "<script>alert('x')</script>"
 EMPTY = {"": ""}
@@ -70,6 +70,36 @@ def test_analysts_see_their_jobs_and_owners_all(house: House, browse: Open, owne
         assert (mine in page, theirs in page) == (True, False)
         page = browse(owner).get(place).text
         assert (mine in page, theirs in page) == (True, True)
+
+
+def test_lists_of_jobs_name_submitters_and_purposes(
+    house: House, browse: Open, owner: rows.Key, analyst: rows.Key, auditor: rows.Key
+) -> None:
+    dataset = house.ready_dataset(owner, shared_with=(analyst.id,))
+    house.job(dataset, analyst)
+    browser = browse(owner)
+    answer = browser.post("/v1/jobs", json=job_body(dataset, purpose="Table <2>"), headers=owner.headers)
+    assert answer.status_code == 202
+    for place in (f"/dashboard/datasets/{dataset}", "/dashboard/jobs"):
+        page = browse(owner).get(place).text
+        assert find_faults(page) == []
+        assert page.count('<td data-label="By">you</td>') == page.count('<td data-label="By">a key</td>') == 1
+        assert '</a> <span class="soft">Table &lt;2&gt;</span></th>' in page
+        page = browse(analyst).get(place).text
+        assert page.count('<td data-label="By">you</td>') == 1
+        assert "Table &lt;2&gt;" not in page
+        assert browse(auditor).get(place).text.count('<td data-label="By">a key</td>') == 2
+
+
+def test_the_owner_of_a_dataset_is_named_to_others(
+    house: House, browse: Open, owner: rows.Key, analyst: rows.Key, auditor: rows.Key
+) -> None:
+    dataset = house.ready_dataset(owner, shared_with=(analyst.id,))
+    for key in (analyst, auditor):
+        assert "<dt>Owner</dt><dd>a key</dd>" in browse(key).get(f"/dashboard/datasets/{dataset}").text
+        assert " · owner a key" in browse(key).get("/dashboard").text
+    assert "<dt>Owner</dt>" not in browse(owner).get(f"/dashboard/datasets/{dataset}").text
+    assert " · owner" not in browse(owner).get("/dashboard").text
 
 
 def test_jobs_can_be_filtered_by_state(house: House, browse: Open, owner: rows.Key) -> None:

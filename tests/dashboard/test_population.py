@@ -117,9 +117,10 @@ def test_the_download_has_every_entry_and_no_formula(house: House, browse: Open,
     assert not any(cell.startswith(("=", "+", "-", "@")) for row in found for cell in row.values())
 
 
-def test_refusals_are_marked_for_auditors_and_counted_for_owners(
-    browse: Open, owner: rows.Key, auditor: rows.Key, dataset: str
+def test_refusals_are_marked_with_time_and_submitter(
+    house: House, browse: Open, owner: rows.Key, analyst: rows.Key, auditor: rows.Key, dataset: str
 ) -> None:
+    """Owner and auditor see them. An analyst sees their number only."""
     browser = browse(auditor)
     body = {
         "dataset_id": dataset,
@@ -128,12 +129,23 @@ def test_refusals_are_marked_for_auditors_and_counted_for_owners(
         "model": {"family": "logistic-regression", "features": ["age"], "target": "income_gt_50k"},
         "privacy": NOISE | {"noise_multiplier": 0.2},
     }
-    assert browser.post("/v1/jobs", json=body, headers=owner.headers).status_code == 409
+    for key in (owner, analyst):
+        assert browser.post("/v1/jobs", json=body, headers=key.headers).status_code == 409
     browser.get("/v1/audit-log", headers=auditor.headers)  # writes the counted refusals
-    assert 'class="chart-refusal"' in browser.get(f"/dashboard/populations/{dataset}").text
-    page = browse(owner).get(f"/dashboard/populations/{dataset}").text
-    assert 'class="chart-refusal"' not in page
-    assert "1 job was refused" in page
+    address = f"/dashboard/populations/{dataset}"
+    for key, names in ((auditor, ("a key", "a key")), (owner, ("a key", "you"))):
+        page = browse(key).get(address).text
+        assert find_faults(page) == []
+        assert 'class="chart-refusal"' in page
+        assert "2 jobs that the budget did not cover" in page
+        assert f'href="/v1/datasets/{dataset}/refusals"' in page
+        for name in names:
+            assert f'<td data-label="By">{name}</td><td class="number" data-label="Jobs">1</td>' in page
+    assert "2 jobs that the budget" not in browse(owner).get(address, params={"until": "2020-01-01"}).text
+    page = browse(analyst).get(address).text
+    assert "<dd>2<span" in page
+    for words in ('class="chart-refusal"', "Refused jobs", "/refusals"):
+        assert words not in page
 
 
 def test_the_verification_finds_an_altered_entry(house: House, browse: Open, owner: rows.Key, dataset: str) -> None:

@@ -26,8 +26,16 @@ def _tables() -> Tables:
 def _core(tables: Tables, share: float = 1.0, *, trusted: bool = True) -> Pseudocoreset:
     """The table as a release. A ``share`` of its targets is correct, and the others are inverted."""
     design = [
-        {"name": "age", "source": "age", "transform": {"kind": "affine", "center": 53.5, "scale": 36.5}},
-        {"name": "sex=Male", "source": "sex", "transform": {"kind": "indicator", "value": "Male"}},
+        {
+            "name": "age",
+            "source": "age",
+            "transform": {"kind": "affine", "type": "integer", "center": 53.5, "scale": 36.5},
+        },
+        {
+            "name": "sex=Male",
+            "source": "sex",
+            "transform": {"kind": "indicator", "value": "Male", "reference": "Female"},
+        },
         {"name": "intercept", "transform": {"kind": "constant", "value": 1}},
     ]
     release = Release.from_json(

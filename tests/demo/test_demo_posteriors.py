@@ -16,9 +16,10 @@ def _core(flip: bool = False, weight: float = 200.0) -> Pseudocoreset:
     """Points that agree with the table below, or with inverted targets."""
     rng = np.random.default_rng(5)
     names = table.SCHEMA.names[:-1]
-    design = [
-        {"name": name, "source": name, "transform": {"kind": "affine", "center": 0.5, "scale": 0.5}} for name in names
-    ] + [{"name": "intercept", "transform": {"kind": "constant", "value": 1}}]
+    unit = {"kind": "affine", "type": "real", "center": 0.5, "scale": 0.5}
+    design = [{"name": name, "source": name, "transform": unit} for name in names] + [
+        {"name": "intercept", "transform": {"kind": "constant", "value": 1}}
+    ]
     release = Release.from_json(
         {"id": "rel_1", "dataset_id": "ds_1", "method": "dp-psvi", "size": 50, "design": design, "created_at": TIME}
         | {"model": {"family": "logistic-regression", "prior": {"scale": 1.0}}}

@@ -49,7 +49,7 @@ def test_anyone_reads_a_public_release(api: httpx.Client, release_id: str) -> No
     assert release["design"][0] == {
         "name": "age",
         "source": "age",
-        "transform": {"kind": "affine", "center": 53.5, "scale": 36.5},
+        "transform": {"kind": "affine", "type": "integer", "center": 53.5, "scale": 36.5},
     }
     assert release["design"][-1] == {"name": "intercept", "transform": {"kind": "constant", "value": 1}}
     assert release["posterior"] is None

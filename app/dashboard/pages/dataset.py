@@ -31,6 +31,7 @@ def show_dataset(request: Request, services: Shared, visitor: Visitor, dataset_i
         dataset = access.find_visible(session, visitor, dataset_id)
         view = views.make_view(session, services.ledger, visitor, dataset)
         listed = jobs.list_page(session, visitor, dataset_id=dataset_id, status=None, before=None, limit=ROWS + 1)
+        names = jobs.read_names(session, visitor, listed[:ROWS])
         key_names = auth.read_names(session, view.shared_with) if isinstance(view, DatasetDetail) else {}
         published = releases.list_page(session, visitor, dataset_id=dataset_id, before=None, limit=ROWS + 1)
     is_running = any(job.status not in ENDED for job in listed[:ROWS])
@@ -51,6 +52,7 @@ def show_dataset(request: Request, services: Shared, visitor: Visitor, dataset_i
         columns=view.columns[:COLUMNS],
         relation=IN_WORDS,
         jobs=list_progress(listed[:ROWS]),
+        names=names,
         is_running=is_running,
         script="live.mjs" if is_running else None,
         releases=[(release, _describe_grade(release.body)) for release in published[:ROWS]],

@@ -1,6 +1,6 @@
 """One account: its budget, the risk of one unit, its history, and the verification of its chain."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import chain
@@ -11,8 +11,7 @@ from fastapi import Depends, Query, Request
 from markupsafe import Markup
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from app.audit import repository as audit
-from app.audit.repository import AuditFilter
+from app.audit.repository import RefusedJobs
 from app.auth import repository as auth
 from app.auth.caller import Caller
 from app.budgets import service as budgets
@@ -48,6 +47,8 @@ MOST_STEPS: Final = 50_000
 _MOST_DRAWINGS: Final = 64
 """Remembered charts of a process, each of about 30 kB. The caller's access is checked before one is used."""
 _MOST_REFUSALS: Final = 10_000
+_REFUSAL_ROWS: Final = 20
+_OF_HISTORY: Final = ("ledger", "refusals")
 router = make_page_router()
 Text = Annotated[str, Query(max_length=40)]
 
@@ -86,7 +87,22 @@ class History:
     chart: "HistoryChart | None"
     next_cursor: str | None
     is_first: bool
-    marks_refusals: bool
+    refusals: "RefusedHistory"
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedHistory:
+    """The newest refused jobs of the chosen days, and the names of their keys.
+
+    ``jobs`` is the number of all refused jobs that were read. ``is_long`` is True if ``rows`` has not all of them.
+    ``is_complete`` is False if there are more than were read.
+    """
+
+    rows: Sequence[RefusedJobs]
+    names: Mapping[str, str]
+    jobs: int
+    is_long: bool
+    is_complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,15 +174,26 @@ def show_population(
             found = budgets.list_entries(
                 session, services.ledger, visitor, dataset_id, limit=paging.limit + 1, before=before, criteria=criteria
             )
-            chart = _find_chart(session, services, visitor, budget, criteria) if found else None
-            history = _make_history(session, visitor, found, paging, chart)
+            refused = budgets.list_refused_jobs(
+                session,
+                services.ledger,
+                visitor,
+                dataset_id,
+                limit=_MOST_REFUSALS,
+                since=criteria.since,
+                until=criteria.until,
+            )
+            chart = (
+                _find_chart(session, services, visitor, budget, criteria=criteria, refused=refused) if found else None
+            )
+            history = _make_history(session, visitor, found, paging, chart=chart, refused=refused)
     spent = budget.spent.epsilon
     label = f"Of a limit of {format_number(budget.limit.epsilon)}: {format_number(spent)} spent"
     return render(
         request,
         "population",
         visitor,
-        twins=(f"/v1/datasets/{dataset_id}/budget", *([f"/v1/datasets/{dataset_id}/ledger"] if history else [])),
+        twins=tuple(f"/v1/datasets/{dataset_id}/{part}" for part in ("budget", *(_OF_HISTORY if history else ()))),
         dataset=dataset,
         budget=budget,
         overview=overview,
@@ -257,15 +284,28 @@ def _make_history(
     visitor: Caller,
     found: Sequence[LedgerEntry],
     paging: PageRequest,
+    *,
     chart: HistoryChart | None,
+    refused: Sequence[RefusedJobs],
 ) -> History:
     page = make_page(found, paging, lambda entry: entry.sequence, lambda entry: entry)
     rows = _make_rows(session, visitor, page.items)
-    return History(rows, chart, page.next_cursor, paging.after is None, visitor.role in access.OVERSEERS)
+    newest = refused[:_REFUSAL_ROWS]
+    names = auth.read_names(session, {each.key_id for each in newest if each.key_id is not None})
+    jobs_refused = sum(each.count for each in refused)
+    is_long, is_complete = len(refused) > _REFUSAL_ROWS, len(refused) < _MOST_REFUSALS
+    listed = RefusedHistory(newest, names, jobs_refused, is_long, is_complete)
+    return History(rows, chart, page.next_cursor, paging.after is None, listed)
 
 
 def _find_chart(
-    session: ReadSession, services: Services, visitor: Caller, budget: Budget, criteria: EntryFilter
+    session: ReadSession,
+    services: Services,
+    visitor: Caller,
+    budget: Budget,
+    *,
+    criteria: EntryFilter,
+    refused: Sequence[RefusedJobs],
 ) -> HistoryChart | None:
     """Draw the days of ``criteria``, or recall a drawing that looks the same.
 
@@ -273,8 +313,7 @@ def _find_chart(
     """
     dataset_id, end = budget.dataset_id, min(now(), criteria.until or now())
     newest = budgets.list_entries(session, services.ledger, visitor, dataset_id, limit=1, before=None)
-    is_overseer = visitor.role in access.OVERSEERS
-    refusals = _find_refusals(session, dataset_id, criteria.since, end) if is_overseer else ()
+    refusals = sorted((each.at, each.count) for each in refused)
     days = (criteria.since, criteria.until)
     key = (dataset_id, newest[0].sequence, newest[0].entry_hash, days, tuple(refusals), budget.limit.epsilon)
     drawn = _DRAWINGS.get(key)
@@ -307,11 +346,3 @@ def _make_rows(session: ReadSession, visitor: Caller, entries: Sequence[LedgerEn
     job_ids = {entry.job_id for entry in entries if entry.job_id is not None}
     found = jobs.list_visible(session, visitor, job_ids)
     return make_rows(entries, found, read_submissions(session, {job.id for job in found}))
-
-
-def _find_refusals(
-    session: ReadSession, dataset_id: str, since: datetime | None, until: datetime
-) -> Sequence[tuple[datetime, int]]:
-    """Find refused jobs in the audit log, which only overseers may read."""
-    criteria = AuditFilter(outcome="refused", target=dataset_id, since=since, until=until)
-    return audit.count_calls(session, criteria, "budget_exceeded", limit=_MOST_REFUSALS)

@@ -8,6 +8,7 @@ from fastapi import Depends, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
+from app.auth import repository as auth
 from app.budgets.service import list_overviews
 from app.dashboard.charts.bar import HATCH, draw_bar
 from app.dashboard.paging import read_page
@@ -28,9 +29,10 @@ router = make_page_router()
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One dataset with its account; public data has no account."""
+    """One dataset with its account; public data has no account. ``owner`` is empty for the visitor's own."""
 
     dataset: Dataset
+    owner: str
     budget: Budget | None
     bar: Markup
     more: int | None
@@ -46,7 +48,12 @@ def show_populations(
     with services.database.read() as session:
         found = datasets.list_page(session, access.choose_key_filter(visitor), paging.after_id("ds"), paging.limit + 1)
         overviews = list_overviews(session, services.ledger, visitor, found[: paging.limit])
-    page = make_page(found, paging, lambda each: each.id, lambda each: _make_row(each, overviews.get(each.id)))
+        owners = auth.read_names(session, {each.owner_id for each in found} - {visitor.id})
+
+    def view(dataset: Dataset) -> Row:
+        return _make_row(dataset, owners.get(dataset.owner_id, ""), overviews.get(dataset.id))
+
+    page = make_page(found, paging, lambda each: each.id, view)
     return render(
         request,
         "populations",
@@ -59,13 +66,13 @@ def show_populations(
     )
 
 
-def _make_row(dataset: Dataset, overview: Overview | None) -> Row:
+def _make_row(dataset: Dataset, owner: str, overview: Overview | None) -> Row:
     if overview is None:
-        return Row(dataset, None, Markup(""), None, None, None)
+        return Row(dataset, owner, None, Markup(""), None, None, None)
     budget = overview.budget
     label = (
         f"Of a limit of {format_number(budget.limit.epsilon)}: {format_number(budget.spent.epsilon)} spent, "
         f"{format_number(budget.reserved.epsilon)} reserved"
     )
     bar = draw_bar(budget.spent.epsilon, budget.reserved.epsilon, budget.limit.epsilon, label)
-    return Row(dataset, budget, bar, overview.more_like_last, overview.lasts, overview.frozen_at)
+    return Row(dataset, owner, budget, bar, overview.more_like_last, overview.lasts, overview.frozen_at)

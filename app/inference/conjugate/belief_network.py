@@ -94,7 +94,7 @@ class BitEncoder:
     @property
     def columns(self) -> tuple[DesignColumn, ...]:
         """The columns, with their values as they are."""
-        same = {"kind": "affine", "center": 0.0, "scale": 1.0}
+        same = {"kind": "affine", "type": "binary", "center": 0.0, "scale": 1.0}
         return tuple(DesignColumn(column.name, column.source, same) for column in self.design.columns)
 
     def encode(self, table: Mapping[str, NDArray[Any]]) -> tuple[Array32, Array64, NDArray[np.bool_]]:

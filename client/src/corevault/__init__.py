@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from corevault.pages import Page
     from corevault.particles import Particles
     from corevault.pseudocoreset import Pseudocoreset, UntrustedRelease
-    from corevault.replies.dataset import Allocation, Budget, Cost, Dataset, LedgerEntry, OpenUpload
+    from corevault.replies.dataset import Allocation, Budget, Cost, Dataset, LedgerEntry, OpenUpload, RefusedJobs
     from corevault.replies.job import Job, JobEvent, Quote
     from corevault.replies.key import ApiKey, KeyName, Me, SigningKey
     from corevault.replies.outlook import Comparison, JobOutlook, Outlook, Recomputation, Risk
@@ -171,6 +171,7 @@ __all__ = [
     "RateLimited",
     "Reason",
     "Recomputation",
+    "RefusedJobs",
     "Release",
     "Reliability",
     "Risk",
@@ -237,7 +238,7 @@ _NAMES = {
     "pages": "Page",
     "particles": "Particles",
     "pseudocoreset": "Pseudocoreset UntrustedRelease",
-    "replies.dataset": "Allocation Budget Cost Dataset LedgerEntry OpenUpload",
+    "replies.dataset": "Allocation Budget Cost Dataset LedgerEntry OpenUpload RefusedJobs",
     "replies.job": "Job JobEvent Quote",
     "replies.key": "ApiKey KeyName Me SigningKey",
     "replies.outlook": "Comparison JobOutlook Outlook Recomputation Risk",

@@ -8,6 +8,8 @@ from corevault.errors import InvalidArgument, WrongType
 from corevault.pseudocoreset import Pseudocoreset
 from corevault.replies.release import Release
 
+_DECLARED: Final = ("type", "reference")
+"""Members of a transform that state the declaration of its column."""
 MERGED: Final = "merge"
 """The method of points that were merged from several releases."""
 _MEMBERS = (
@@ -47,14 +49,24 @@ def _find_difference(first: Release, second: Release) -> str:
     """The first part of the model in which two releases differ; empty if they agree."""
     parts: list[tuple[str, Any, Any]] = [
         ("model family", first.family, second.family),
-        ("design", _describe_design(first), _describe_design(second)),
+        ("design", _describe_design(first, second), _describe_design(second, first)),
         *((name, getattr(first.model, name), getattr(second.model, name)) for name in _MEMBERS),
     ]
     return next((name for name, one, other in parts if one != other), "")
 
 
-def _describe_design(release: Release) -> list[tuple[str, str | None, dict[str, Any]]]:
-    return [(column.name, column.source, dict(column.transform)) for column in release.design]
+def _describe_design(release: Release, other: Release) -> list[tuple[str, str | None, dict[str, Any]]]:
+    """The design, with the declared members that only ``other`` states; releases of version 0.1.0 state none."""
+    theirs = {column.name: column.transform for column in other.design}
+    return [
+        (
+            column.name,
+            column.source,
+            {name: value for name, value in theirs.get(column.name, {}).items() if name in _DECLARED}
+            | dict(column.transform),
+        )
+        for column in release.design
+    ]
 
 
 def find_datasets(core: Pseudocoreset) -> tuple[str, ...]:

@@ -30,14 +30,20 @@ def list_inputs(source: str | None, transform: Transform) -> list[Transform]:
     if kind in _INPUTS:
         return [{"source": source, **transform}]
     if kind == "legendre":
-        return [{"source": source, "kind": "affine", "center": transform["center"], "scale": transform["scale"]}]
+        return [_make_affine(source, transform, transform["center"], transform["scale"])]
     if kind == "b-spline":
         low, high = float(transform["knots"][0]), float(transform["knots"][-1])
         half = high / 2 - low / 2
-        return [{"source": source, "kind": "affine", "center": low + half, "scale": half}]
+        return [_make_affine(source, transform, low + half, half)]
     if kind == "product":
         return [given for each in transform["of"] for given in list_inputs(each["source"], each)]
     return [dict(each) for each in transform.get("inputs", ())]
+
+
+def _make_affine(source: str | None, curve: Transform, center: float, scale: float) -> Transform:
+    """The input of a ``curve``, with the declared type if the curve states it."""
+    stated = {"type": curve["type"]} if "type" in curve else {}
+    return {"source": source, "kind": "affine", "center": center, "scale": scale, **stated}
 
 
 def write_key(given: Transform) -> str:

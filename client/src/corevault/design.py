@@ -8,16 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corevault._arguments import describe
-from corevault._cells import (
-    SPACES,
-    Categories,
-    Cells,
-    find_category_value,
-    make_cells,
-    parse_numbers,
-    parse_truths,
-    parse_values,
-)
+from corevault._cells import Cells, make_cells, parse_values
+from corevault._stated_columns import find_undeclared_codes, parse_undeclared_numbers, read_column
 from corevault._tables import TABLES, as_column, is_frame, make_arrow_table
 from corevault._transforms import KINDS, compute_column, list_inputs, share_members, write_key
 from corevault.errors import InvalidArgument, MissingColumn, WrongType
@@ -84,11 +76,12 @@ def design_matrix(
     cell that is empty, of another type or of an undeclared category. Without an impute value its row is null.
     ``null_rows`` selects an error or rows of NaN for null rows.
 
-    Without ``schema``, nothing is imputed. The design does not name the reference category, so a column may hold one
-    label that the design does not name. That label counts as the reference.
+    Without ``schema``, nothing is imputed. The design states the type of each column and all its categories, so cells
+    are read as with a schema without impute values. Releases of version 0.1.0 state neither. A cell that their design
+    does not decide is an error: a label that it does not name, or a number that its column may not allow.
 
     Raises:
-        InvalidArgument: a row is null, several labels are not in the design, or the schema is of another table.
+        InvalidArgument: a row is null, the design does not decide a cell, or the schema is of another table.
         MissingColumn: the table lacks a column.
         WrongType: ``table`` is not a table.
 
@@ -150,7 +143,7 @@ def _encode(design: Sequence[DesignColumn], cells: Cells, column: Column | None,
             f"The schema declares {column.name!r} with another type than the design has; pass the schema of the "
             "release's dataset."
         )
-    encoded = (_indicators if is_category else _scale_cells)(design, cells, column)
+    encoded = (_indicators if is_category else _scale_cells)(design, cells, column or read_column(design))
     if null_rows == "refuse" and np.isnan(encoded).any():
         hint = "Impute or drop them" if column is not None else "Impute or drop them, or pass the schema"
         raise InvalidArgument(
@@ -162,59 +155,31 @@ def _encode(design: Sequence[DesignColumn], cells: Cells, column: Column | None,
 
 def _scale_cells(design: Sequence[DesignColumn], cells: Cells, column: Column | None) -> Array:
     scales = [(float(each.transform["center"]), float(each.transform["scale"])) for each in design]
-    if column is not None:
+    if column is None:
+        values = parse_undeclared_numbers(design[0].source, scales[0], cells)
+    else:
         values = _impute(column, parse_values(column, cells))
-    else:  # without a schema, the scale and the cells together show a binary column
-        values = parse_truths(cells) if _is_binary(scales[0], cells) else parse_numbers(cells)
     scaled: Array = np.column_stack([np.clip((values - center) / scale, -1.0, 1.0) for center, scale in scales])
     return scaled
 
 
-def _is_binary(scale: tuple[float, float], cells: Cells) -> bool:
-    """Whether the cells are truth values, given the bounds of their column."""
-    if scale != (0.5, 0.5) or isinstance(cells, np.ndarray):
-        return False
-    return bool(
-        np.isnan(parse_numbers(cells)).any()
-        and not np.isnan(parse_truths([cell for cell in cells if cell.strip(SPACES)])).any()
-    )
-
-
 def _indicators(design: Sequence[DesignColumn], cells: Cells, column: Column | None) -> Array:
     named = [str(each.transform["value"]) for each in design]
-    if column is not None:
+    if column is None:
+        codes, categories = find_undeclared_codes(design[0].source, named, cells), tuple(named)
+    else:
         assert column.categories is not None, "checked by the caller"
-        if not set(named) <= set(column.categories):
+        categories = column.categories
+        if not set(named) <= set(categories):
             raise InvalidArgument(
                 f"The schema declares other categories of {column.name!r} than the design has; pass the schema of the "
                 "release's dataset."
             )
         codes = _impute(column, parse_values(column, cells))
-        wanted = [float(column.categories.index(value)) for value in named]
-    else:
-        codes, wanted = _codes(design[0].source, named, cells), [float(index) for index in range(len(named))]
+    wanted = [float(categories.index(value)) for value in named]
     indicators: Array = (codes[:, None] == np.array(wanted)).astype(np.float64)
     indicators[np.isnan(codes)] = np.nan
     return indicators
-
-
-def _codes(source: str | None, named: Sequence[str], cells: Cells) -> Array:
-    """Each cell's index in ``named``: −1 for another label, NaN for a missing cell."""
-    codes = Categories(named).codes(cells)
-    assert not isinstance(cells, np.ndarray), "the cells of a category are texts"
-    others = {cells[place].strip(SPACES) for place in np.flatnonzero(np.isnan(codes)).tolist()} - {""}
-    values = {label: find_category_value(label) for label in others}
-    labels = {label if value is None else value for label, value in values.items()}
-    near = {value.casefold() for value in named} & {label.casefold() for label in others}
-    if len(labels) > 1 or near:
-        raise InvalidArgument(
-            f"Column {source!r} holds labels that the design does not name; only the reference category may be "
-            "missing there. Correct their spelling, or pass schema=client.datasets.get(...)."
-        )
-    for place in np.flatnonzero(np.isnan(codes)).tolist():
-        if cells[place].strip(SPACES):
-            codes[place] = -1.0
-    return codes
 
 
 def _impute(column: Column, values: Array) -> Array:

@@ -17,9 +17,17 @@ from corevault.replies.release import Release
 Array = NDArray[np.float64]
 _SIZE, _WEIGHT = 30, 40.0
 _DESIGN: Final = (
-    {"name": "age", "source": "age", "transform": {"kind": "affine", "center": 50.0, "scale": 30.0}},
-    {"name": "smoker", "source": "smoker", "transform": {"kind": "affine", "center": 0.5, "scale": 0.5}},
-    {"name": "sex=male", "source": "sex", "transform": {"kind": "indicator", "value": "male"}},
+    {"name": "age", "source": "age", "transform": {"kind": "affine", "type": "real", "center": 50.0, "scale": 30.0}},
+    {
+        "name": "smoker",
+        "source": "smoker",
+        "transform": {"kind": "affine", "type": "binary", "center": 0.5, "scale": 0.5},
+    },
+    {
+        "name": "sex=male",
+        "source": "sex",
+        "transform": {"kind": "indicator", "value": "male", "reference": "female"},
+    },
     {"name": "intercept", "transform": {"kind": "constant", "value": 1}},
 )
 _AFFINE: Final = {"kind": "affine", "center": 120.0, "scale": 60.0}

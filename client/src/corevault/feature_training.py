@@ -86,12 +86,13 @@ def _describe(columns: Sequence[Column]) -> list[DesignColumn]:
     for column in columns:
         if column.categories is not None:
             transforms: list[Mapping[str, Any]] = [
-                {"kind": "indicator", "value": value} for value in column.categories[1:]
+                {"kind": "indicator", "value": value, "reference": column.categories[0]}
+                for value in column.categories[1:]
             ]
         else:
             low, high = (0.0, 1.0) if column.type == "binary" else (float(column.lower or 0), float(column.upper or 0))
             half = high / 2 - low / 2
-            transforms = [{"kind": "affine", "center": low + half, "scale": half or 1.0}]
+            transforms = [{"kind": "affine", "type": column.type, "center": low + half, "scale": half or 1.0}]
         found += [
             DesignColumn(name=f"{column.name}={index}", source=column.name, transform=each)
             for index, each in enumerate(transforms)

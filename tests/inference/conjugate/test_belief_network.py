@@ -48,7 +48,7 @@ def test_the_encoder_gives_bits_and_zeros_for_null_rows() -> None:
     x, _, there = problem.design.encode(make_table(bits, present).columns)
     np.testing.assert_array_equal(x, bits * present[:, None])
     np.testing.assert_array_equal(there, present)
-    assert problem.design.columns[0].transform == {"kind": "affine", "center": 0.0, "scale": 1.0}
+    assert problem.design.columns[0].transform == {"kind": "affine", "type": "binary", "center": 0.0, "scale": 1.0}
 
 
 def infer_plainly(row: NDArray[np.int64], network: dict[str, Array64], sweeps: int) -> Array64:

@@ -40,8 +40,8 @@ def test_columns_and_values_follow_the_declaration() -> None:
         "smoker",
         "intercept",
     ]
-    assert design.columns[0].transform == {"kind": "affine", "center": 50.0, "scale": 30.0}
-    assert design.columns[3].transform == {"kind": "indicator", "value": "blue"}
+    assert design.columns[0].transform == {"kind": "affine", "type": "integer", "center": 50.0, "scale": 30.0}
+    assert design.columns[3].transform == {"kind": "indicator", "value": "blue", "reference": "red"}
     assert design.columns[5].transform == {"kind": "constant", "value": 1}
     table = {
         "age": np.array([20.0, 65.0]),

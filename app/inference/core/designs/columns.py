@@ -93,11 +93,14 @@ class ColumnEncoder:
     def _make_columns(self) -> Iterator[DesignColumn]:
         column = self.column
         if column.type == "categorical":
-            for value in column.categories[1:]:
-                yield DesignColumn(f"{column.name}={value}", column.name, {"kind": "indicator", "value": value})
+            reference, *others = column.categories
+            for value in others:
+                indicator = {"kind": "indicator", "value": value, "reference": reference}
+                yield DesignColumn(f"{column.name}={value}", column.name, indicator)
         else:
             center, divisor, _ = self._scaling
-            yield DesignColumn(column.name, column.name, {"kind": "affine", "center": center, "scale": divisor})
+            affine = {"kind": "affine", "type": column.type, "center": center, "scale": divisor}
+            yield DesignColumn(column.name, column.name, affine)
 
     def _make_values(self) -> Values:
         column = self.column

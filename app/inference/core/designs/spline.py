@@ -99,13 +99,9 @@ class Spline:
         (source,) = sources
         knots = self._place_knots(source.column)
         names = name_columns(self.name, self.df)
+        shared = {"kind": "b-spline", "type": source.column.type, "degree": DEGREE, "knots": list(knots)}
         columns = tuple(
-            DesignColumn(
-                name,
-                self.column,
-                {"kind": "b-spline", "degree": DEGREE, "knots": list(knots), "index": index},
-                term=self.name,
-            )
+            DesignColumn(name, self.column, {**shared, "index": index}, term=self.name)
             for index, name in enumerate(names, start=1)
         )
         stated = source.columns[0].transform

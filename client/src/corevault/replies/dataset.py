@@ -186,7 +186,26 @@ class Budget(Reply):
         return plot_budget(self, ax=ax)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True)
+class RefusedJobs(Reply):
+    """Jobs of one key that the budget did not cover. ``count`` is their number, within about a minute from ``at`` on.
+
+    They cost nothing and are not in the ledger's chain.
+
+    >>> list(client.datasets.refusals("clinic"))
+    []
+    """
+
+    SHOWN: ClassVar[tuple[str, ...]] = ("at", "dataset_name", "submitted_by", "count")
+
+    at: datetime
+    dataset_id: str
+    dataset_name: str | None = None
+    submitted_by: KeyName | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class LedgerEntry(Reply):
     """One entry of an account's append-only hash chain. ``epsilon_after`` is the composed total after it.
 

@@ -9,7 +9,7 @@ from corevault._io import blocking
 from corevault._names import find_dataset_id
 from corevault.ledger_chain import LedgerCheck, VerifiedLedger
 from corevault.pages import Page, fetch_page
-from corevault.replies.dataset import Budget, Dataset, LedgerEntry
+from corevault.replies.dataset import Budget, Dataset, LedgerEntry, RefusedJobs
 from corevault.replies.key import ApiKey, SigningKey
 from corevault.replies.outlook import Comparison, JobOutlook, Recomputation
 from corevault.verification import read_pins
@@ -74,6 +74,16 @@ class AsyncAccounts:
         """
         return await fetch_page(
             self._http, f"/v1/datasets/{await self._quote_id(dataset_id)}/ledger", LedgerEntry, {"limit": limit}
+        )
+
+    async def refusals(self, dataset_id: str | Dataset, *, limit: int | None = None) -> Page[RefusedJobs]:
+        """Jobs that the account's budget did not cover, newest first (owner, auditor).
+
+        >>> list(client.datasets.refusals("clinic"))
+        []
+        """
+        return await fetch_page(
+            self._http, f"/v1/datasets/{await self._quote_id(dataset_id)}/refusals", RefusedJobs, {"limit": limit}
         )
 
     async def preview_job(self, dataset_id: str | Dataset, *, epsilon: float) -> JobOutlook:
@@ -179,6 +189,7 @@ class Accounts:
     preview_allocation = blocking(AsyncAccounts.preview_allocation)
     unfreeze = blocking(AsyncAccounts.unfreeze)
     ledger = blocking(AsyncAccounts.ledger)
+    refusals = blocking(AsyncAccounts.refusals)
     recompute_ledger = blocking(AsyncAccounts.recompute_ledger)
     verify_ledger = blocking(AsyncAccounts.verify_ledger)
 
