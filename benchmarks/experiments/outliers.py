@@ -25,7 +25,7 @@ from support.divergence import compute_divergence
 
 ROWS, COLUMNS, CENTRE, FAR = 5000, 20, 1.0, 10.0
 SHARES: Final = (0.0, 0.15, 0.3)
-SEEDS: Final = 2
+SEEDS: Final = 3
 SIZES: Final = (10, 20, 60, 100)
 FEW_SIZES: Final = (20, 60)
 """Sizes at which other values of beta are measured."""

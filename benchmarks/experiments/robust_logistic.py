@@ -16,7 +16,7 @@ from benchmarks.robust_runs import FEATURE_VARIANCE, WIDE, spoil
 from benchmarks.runs import Job
 
 SHARES: Final = (0.0, 0.2)
-SEEDS: Final = 2
+SEEDS: Final = 3
 SIZES: Final = (10, 20, 50, 100)
 FEW_SIZES: Final = (20, 50)
 """Sizes at which other values of beta are measured."""
