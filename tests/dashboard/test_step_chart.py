@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
+from app.audit.repository import RefusedJobs
 from app.auth.caller import Caller
 from app.budgets import service
 from app.dashboard.charts.steps import MOST_EXACT, Refusals, Span, Step, draw_steps
@@ -339,17 +340,20 @@ def test_a_remembered_chart_is_not_shown_to_who_may_not_see_it(
     assert 'class="chart"' not in browse(analyst).get(address).text
 
 
-def test_a_remembered_chart_has_refusals_for_overseers_only(
+def test_a_remembered_chart_has_every_new_refusal(
     browse: Open, owner: rows.Key, auditor: rows.Key, long_history: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W3: refused jobs are in the audit log, which owners may not read."""
-    refused = [(START + timedelta(days=2), 3)]
-    monkeypatch.setattr(population, "_find_refusals", lambda *_: refused)
+    """Owner and auditor see the marks, and the chart that one of them left has no older ones."""
+
+    def refuse(days: int, count: int) -> RefusedJobs:
+        return RefusedJobs(f"aud_{days:026}", START + timedelta(days=days), None, long_history, count)
+
+    refused = [refuse(2, 3)]
+    monkeypatch.setattr(service, "list_refused_jobs", lambda *_, **__: refused)
     address, mark = f"/dashboard/populations/{long_history}", 'class="chart-refusal"'
-    seen = [mark in browse(key).get(address).text for key in (owner, auditor, owner)]
-    refused.append((START + timedelta(days=30), 1))
-    crosses = browse(auditor).get(address).text.count(mark)
-    assert (seen, crosses) == ([False, True, False], 2)
+    seen = [browse(key).get(address).text.count(mark) for key in (owner, auditor, owner)]
+    refused.insert(0, refuse(30, 1))
+    assert (seen, browse(auditor).get(address).text.count(mark)) == ([1, 1, 1], 2)
 
 
 def test_steps_are_refused_to_keys_that_may_only_use_the_dataset(
