@@ -59,9 +59,11 @@ def test_the_cost_follows_from_the_widening_and_the_widening_from_the_cost(
     quoted = browser.post("/dashboard/price", data=make_fields(dataset, goal="widening", widening="1.5"))
     assert find_faults(quoted.text) == []
     expected = _read_widening(quoted.text)
-    low, high = (_widen(factor * math.sqrt(expected**2 - 1)) for factor in (expected_accuracy.LEAST, expected_accuracy.MOST))
+    noise, factors = math.sqrt(expected**2 - 1), (expected_accuracy.LEAST, expected_accuracy.MOST)
     shown = quoted.text.partition(" The range from ")[2].partition(" times")[0]
-    assert [float(each) for each in shown.split(" to ")] == pytest.approx([low, high], rel=0.02)
+    assert [float(each) for each in shown.split(" to ")] == pytest.approx(
+        [math.hypot(1, factor * noise) for factor in factors], rel=0.02
+    )
     assert expected == pytest.approx(1.5, rel=0.05)
     cost = quoted.text.partition("It costs <strong>ε ")[2].partition("<")[0]
     again = browser.post("/dashboard/price", data=make_fields(dataset, epsilon=cost)).text
@@ -105,10 +107,6 @@ def test_a_busy_estimate_delays_the_widening_and_not_the_price(
     assert page.status_code == 200
     assert "It costs <strong>ε 0.5</strong>" in page.text
     assert "Expected accuracy" not in page.text
-
-
-def _widen(noise: float) -> float:
-    return math.sqrt(1 + noise**2)
 
 
 def _read_widening(page: str) -> float:
