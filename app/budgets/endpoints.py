@@ -63,7 +63,8 @@ def read_ledger(services: Shared, caller: AnyCaller, dataset_id: str, paging: Pa
 def list_refusals(services: Shared, caller: AnyCaller, dataset_id: str, paging: Paging) -> Page[RefusalView]:
     """List the jobs that the budget refused, newest first.
 
-    A refusal is listed within about a second. Refusals of one key within a minute may be one item with a count.
+    A refusal is listed within about a second. Repeated refusals of one key are one item with a count, which is complete
+    after a minute.
     """
     with services.database.read() as session:
         before = paging.after_id("aud")

@@ -90,8 +90,8 @@ def list_refused_jobs(
 ) -> Sequence[RefusedJobs]:
     """List the jobs that the budget did not cover, newest first.
 
-    The audit log has each of them within about a second. They depend on budgets alone, not on rows. All datasets of an
-    account have the same owner.
+    The first one of a key is listed within about a second, and repeated ones within a minute. They depend on budgets
+    alone, not on rows. All datasets of an account have the same owner.
 
     Raises:
         Forbidden, NotFound, StateConflict: as :func:`list_entries`.
