@@ -96,7 +96,7 @@ The thesis states its results in figures and in words, not in numbers.
 - **Fig. 5.1** (rows N(1, I), outliers N(10, I)): SparseVI and β-Cores are best at about 60 points. With outliers, only
   β-Cores keep their accuracy. [Benchmarks](README.md#mean-of-rows-with-outliers) have it by the number of points.
 - **Fig. 5.2** (Adult and two other tables): the baselines lose "typically more than 5 %" of accuracy by outliers,
-  β-Cores nothing. [Benchmarks](README.md#logistic-regression-with-wrong-rows) have it for the census.
+  β-Cores nothing. `python -m benchmarks.papers robust-logistic` measures it for the census.
 - **Fig. 5.4** (hospital patients in 165 groups, which are not public): β-Cores with β = 0.6 reach more than 75 % of
   accuracy with at most two groups. Shapley values are better than random groups.
 - **Fig. 5.5**: one of the chosen groups had 10 % outliers, and the others none. Groups of women and of older people

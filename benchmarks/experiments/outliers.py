@@ -11,7 +11,7 @@ import numpy as np
 from app.inference.core.model import Array64
 from app.inference.post.laplace import Laplace
 from benchmarks.cases import Case
-from benchmarks.experiment import KL, MEMORY, RELATIVE_KL, SECONDS, Experiment
+from benchmarks.experiment import MEMORY, RELATIVE_KL, SECONDS, Experiment, Quantity
 from benchmarks.experiments.progression import DEVIATIONS, add_ellipse
 from benchmarks.figures import read_lines, write_lines
 from benchmarks.measures import fit_posterior
@@ -88,7 +88,7 @@ EXPERIMENT = Experiment(
     "each chosen row, PSVI with T = 500. The default β is 0.01, as in the thesis: 0.2 divided by the number of "
     "columns. As a row may be chosen again, there may be fewer points than M.",
     plan_work,
-    (KL, RELATIVE_KL, SECONDS, MEMORY),
+    (Quantity("kl", "KL to the posterior without outliers (nats)"), RELATIVE_KL, SECONDS, MEMORY),
 )
 
 
