@@ -340,7 +340,7 @@ def test_a_remembered_chart_is_not_shown_to_who_may_not_see_it(
     assert 'class="chart"' not in browse(analyst).get(address).text
 
 
-def test_a_remembered_chart_has_every_new_refusal(
+    """Owner and auditor see all marks, whoever of them opened the page before."""
     browse: Open, owner: rows.Key, auditor: rows.Key, long_history: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Owner and auditor see the marks, and the chart that one of them left has no older ones."""
