@@ -343,7 +343,7 @@ def test_a_remembered_chart_is_not_shown_to_who_may_not_see_it(
 def test_a_remembered_chart_has_every_new_refusal(
     browse: Open, owner: rows.Key, auditor: rows.Key, long_history: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Owner and auditor see all marks, whoever of them opened the page before."""
+    """Owner and auditor see all marks, in any order of their visits."""
 
     def refuse(days: int, count: int) -> RefusedJobs:
         return RefusedJobs(f"aud_{days:026}", START + timedelta(days=days), None, long_history, count)
