@@ -134,10 +134,15 @@ ACCESS: Final = (
         "tests/auth/test_keys.py::test_an_ended_key_is_answered_like_an_unknown_one",
     ),
     Mutant(
-        "a remembered chart shows refusals to owners",
+        "every caller who may use a dataset reads its refused jobs",
         "W3",
-        "app/dashboard/pages/population.py",
-        (("days, tuple(refusals), budget.limit.epsilon)", "days, budget.limit.epsilon)"),),
-        "tests/dashboard/test_step_chart.py::test_a_remembered_chart_has_refusals_for_overseers_only",
+        "app/budgets/service.py",
+        (
+            (
+                "    dataset = _find_overseen(session, caller, dataset_id)\n    of_account",
+                "    dataset = access.find_visible(session, caller, dataset_id)\n    of_account",
+            ),
+        ),
+        "tests/audit/test_audit_log.py::test_an_owner_reads_the_refused_jobs_of_an_account",
     ),
 )
