@@ -20,6 +20,7 @@ import structlog
 from app.audit import chain, journal
 from app.context import RequestContext
 from app.db import Database, now
+from app.errors import BudgetExceeded
 from app.http.middleware.outer_middleware import Exchange
 from app.vault.signing import Signer
 
@@ -34,7 +35,6 @@ _READS_BY_POST: Final = frozenset(
     }
 )
 _PUBLIC: Final = ("/v1/releases", "/v1/keys", "/health/", "/metrics", "/openapi.json", "/docs", "/dashboard")
-_OVER_BUDGET: Final = "budget_exceeded"
 _SIGN_IN: Final = "/dashboard/sign-in"
 """The one page without a caller whose refusals matter: a wrong key."""
 
@@ -148,7 +148,7 @@ def _find_dataset(request: RequestContext) -> str | None:
 
     A key sees few datasets, so this does not make many entries.
     """
-    return request.target if request.code == _OVER_BUDGET else None
+    return request.target if request.code == BudgetExceeded.code else None
 
 
 def _matters(request: RequestContext, status: int) -> bool:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Select, literal_column, select
+from sqlalchemy import Select, literal, select
 
 from app.audit.models import AuditEntry
 from app.db import ReadSession
+from app.errors import BudgetExceeded
 
 Query = TypeVar("Query", bound=Select[*tuple[Any, ...]])
 
@@ -70,8 +71,8 @@ def list_refused_jobs(
     """List the jobs on these datasets that a budget refused, newest first; ``before`` and times as above."""
     query = select(AuditEntry.id, AuditEntry.at, AuditEntry.actor, AuditEntry.target, AuditEntry.count)
     query = AuditFilter(since=since, until=until).restrict(query)
-    # the code is a literal, so that the database can use the index of these entries
-    query = query.where(AuditEntry.target.in_(dataset_ids), AuditEntry.code == literal_column("'budget_exceeded'"))
+    code = literal(BudgetExceeded.code, literal_execute=True)  # no parameter, so that the index serves the query
+    query = query.where(AuditEntry.target.in_(dataset_ids), AuditEntry.code == code)
     if before is not None:
         query = query.where(AuditEntry.id < before)
     rows = session.execute(query.order_by(AuditEntry.id.desc()).limit(limit))

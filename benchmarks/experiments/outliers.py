@@ -1,6 +1,6 @@
 """The mean of rows with outliers (thesis, section 5.3.1, Fig. 5.1 and 5.6a)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -31,7 +31,9 @@ FEW_SIZES: Final = (20, 60)
 """Sizes at which other values of beta are measured."""
 BETAS: Final = (0.1, 0.3)
 BETA_CORES, SPARSE_VI = "β-Cores", "SparseVI"
-METHODS: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
+Method = tuple[str, Mapping[str, Any], str]
+"""A method, its parameters and its label."""
+METHODS: Final[tuple[Method, ...]] = (
     ("psvi", {"iterations": 500}, "PSVI"),
     ("sparse-vi", {}, SPARSE_VI),
     ("beta-cores", {}, BETA_CORES),
@@ -68,16 +70,21 @@ def label_beta(beta: float) -> str:
     return f"{BETA_CORES}, β = {beta:g}"
 
 
+def plan_methods(case: Case, size: int, seed: int, methods: Sequence[Method], betas: Sequence[float]) -> Iterator[Job]:
+    """Yield these methods on one table, and β-Cores with other values of beta."""
+    for method, parameters, label in methods:
+        yield Job(case, method, size, seed, parameters, label=label)
+    for beta in betas:
+        yield Job(case, "beta-cores", size, seed, {"beta": beta}, label=label_beta(beta))
+
+
 def plan_work(quick: bool) -> Iterator[Job | Record]:
     """Yield every method at every size, seed by seed."""
     for seed in range(1 if quick else SEEDS):
         for share in SHARES[1:2] if quick else SHARES:
             case = make_table(share, seed)
             for size in SIZES[:1] if quick else SIZES:
-                for method, parameters, label in METHODS:
-                    yield Job(case, method, size, seed, parameters, label=label)
-                for beta in BETAS if size in FEW_SIZES else ():
-                    yield Job(case, "beta-cores", size, seed, {"beta": beta}, label=label_beta(beta))
+                yield from plan_methods(case, size, seed, METHODS, BETAS if size in FEW_SIZES else ())
 
 
 EXPERIMENT = Experiment(

@@ -1,14 +1,14 @@
 """Logistic regression on tables with wrong rows (thesis, section 5.3.2, Fig. 5.2 and 5.6b)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.cases import Case, compute_full_posterior, make_logistic
 from benchmarks.designs import Rows
 from benchmarks.experiment import KL, MEMORY, SECONDS, Experiment, Quantity
-from benchmarks.experiments.outliers import label_beta
+from benchmarks.experiments.outliers import Method, label_beta, plan_methods
 from benchmarks.experiments.paper_tables import list_large, make_large_rows
 from benchmarks.measures import compute_prediction
 from benchmarks.records import REFERENCE, Record
@@ -21,7 +21,7 @@ SIZES: Final = (10, 20, 50, 100)
 FEW_SIZES: Final = (20, 50)
 """Sizes at which other values of beta are measured."""
 BETA, BETAS = 0.5, (0.2, 0.9)
-METHODS: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
+METHODS: Final[tuple[Method, ...]] = (
     ("beta-cores", {"beta": BETA}, label_beta(BETA)),
     ("sparse-vi", {}, "SparseVI"),
     ("psvi", {}, "PSVI"),
@@ -62,10 +62,7 @@ def plan_work(quick: bool) -> Iterator[Job | Record]:
             if not seed:
                 yield from list_references(case)
             for size in SIZES[:1] if quick else SIZES:
-                for method, parameters, label in METHODS:
-                    yield Job(case, method, size, seed, parameters, label=label)
-                for beta in BETAS if size in FEW_SIZES else ():
-                    yield Job(case, "beta-cores", size, seed, {"beta": beta}, label=label_beta(beta))
+                yield from plan_methods(case, size, seed, METHODS, BETAS if size in FEW_SIZES else ())
 
 
 EXPERIMENT = Experiment(

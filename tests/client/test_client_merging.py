@@ -88,11 +88,11 @@ def test_a_normal_model_agrees_with_the_combination() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("independent", [True, False])
 def test_stated_noise_is_the_covariance_of_the_error(independent: bool) -> None:
-    """2,000 merges with errors drawn from the stated noises; six standard errors.
+    """4,000 merges with errors drawn from the stated noises; six standard errors.
 
     Errors with one direction in all releases are the worst case. The statement without ``independent`` covers it.
     """
-    rng, repeats = np.random.default_rng(5), 2000
+    rng, repeats = np.random.default_rng(5), 4000
     parts = [
         replace(part, weight=part.weight * scale)
         for part, scale in zip(_split(make_core(MEAN)), (1, 3, 9), strict=True)

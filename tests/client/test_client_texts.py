@@ -66,3 +66,8 @@ def test_schemas_checks_and_results_have_texts() -> None:
 def test_every_member_in_a_text_exists(kind: type[Reply]) -> None:
     for name in kind.SHOWN:
         assert name in kind.__dataclass_fields__ or isinstance(getattr(kind, name), property)
+
+
+@pytest.mark.parametrize("kind", Reply.__subclasses__())
+def test_no_reply_has_the_long_text_of_a_dataclass(kind: type[Reply]) -> None:
+    assert not vars(kind)["__dataclass_params__"].repr

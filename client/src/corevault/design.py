@@ -27,7 +27,7 @@ class Table(Protocol):
         """The column, shape (n,)."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class DesignColumn(Reply):
     """One design column: its ``transform``, and the declared column that is its ``source``, if it has one.
 

@@ -186,7 +186,7 @@ class Budget(Reply):
         return plot_budget(self, ax=ax)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RefusedJobs(Reply):
     """Jobs of one key that the budget did not cover. ``count`` is their number, within about a minute from ``at`` on.
 
@@ -205,7 +205,7 @@ class RefusedJobs(Reply):
     count: int = 1
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LedgerEntry(Reply):
     """One entry of an account's append-only hash chain. ``epsilon_after`` is the composed total after it.
 
