@@ -143,8 +143,9 @@ def _numpyro(monkeypatch: pytest.MonkeyPatch, core: Pseudocoreset, given: dict[s
     engine.distributions = SimpleNamespace(Normal=Normal, constraints=constraints, ImproperUniform=lambda *_: None)
     engine.sample = lambda name, _: given[name]
     engine.deterministic, engine.factor = engine.record, engine.add
-    jax: dict[str, Any] = {"jax": np, "jax__numpy": np, "jax__scipy__special": scipy.special}
-    with _modules(monkeypatch, numpyro=engine, **jax):
+    jax = SimpleNamespace(numpy=np, scipy=scipy, Array=type("Array", (), {}))  # SciPy asks for arrays of a loaded JAX
+    parts: dict[str, Any] = {"jax": jax, "jax__numpy": np, "jax__scipy__special": scipy.special}
+    with _modules(monkeypatch, numpyro=engine, **parts):
         core.numpyro_model()()
     assert isinstance(engine, Recorder)
     return engine
