@@ -91,7 +91,8 @@ def rewrap(
     It needs the worker's keys and storage.
     """
     from app.cli import installation
-    from app.cli.up import find_script, make_child_environment
+    from app.cli.processes import find_script
+    from app.cli.up import make_child_environment
     from app.vault import rotation
 
     settings = load_settings(data_dir=data_dir)

@@ -4,13 +4,24 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.cli.failures import fail
+
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+def find_script(name: str) -> str:
+    """Return the path of a console command in this interpreter's folder; ``PATH`` is not used."""
+    script = Path(sys.executable).parent / name
+    if not script.exists():
+        fail(f"{name} is missing in {script.parent}; install the service again")
+    return str(script)
 
 
 @dataclass

@@ -8,10 +8,9 @@ from pathlib import Path
 import typer
 
 from app.cli.failures import warn
-from app.cli.processes import Child
+from app.cli.processes import Child, find_script
 from app.cli.sockets import format_address
 from app.cli.supervisor import supervise
-from app.cli.up import find_script
 from app.config import Settings
 from app.vault.keys import load_api_keys
 

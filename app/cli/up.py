@@ -4,14 +4,13 @@ import os
 import resource
 import shlex
 import socket
-import sys
 from pathlib import Path
 
 import typer
 
 from app.cli import installation
-from app.cli.failures import fail, warn
-from app.cli.processes import Child
+from app.cli.failures import warn
+from app.cli.processes import Child, find_script
 from app.cli.sockets import format_address, listen
 from app.cli.supervisor import supervise
 from app.config import Settings
@@ -76,11 +75,3 @@ def make_child_environment(settings: Settings) -> dict[str, str]:
     """Return the environment of this process, with these settings."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
     return others | settings.environment()
-
-
-def find_script(name: str) -> str:
-    """Return the path of a console command in this interpreter's folder; ``PATH`` is not used."""
-    script = Path(sys.executable).parent / name
-    if not script.exists():
-        fail(f"{name} is missing in {script.parent}; install the service again")
-    return str(script)

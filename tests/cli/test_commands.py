@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from app.audit.models import AuditEntry
 from app.auth.models import ApiKey
-from app.cli import installation, up
+from app.cli import installation, processes, up
 from app.cli.commands import cli
 from app.cli.sockets import is_loopback
 from app.cli.supervisor import LONGEST_DELAY_SECONDS, compute_delay_seconds
@@ -325,7 +325,7 @@ def test_missing_folder_is_not_created(command: list[str], tmp_path: Path, monke
 
 def test_api_does_not_create_a_missing_folder(tmp_path: Path) -> None:
     """It runs in a separate process, because it configures the process's logs."""
-    command = (up.find_script("corevaultd"), "api", "--port", "0", "--data-dir", "dta")
+    command = (processes.find_script("corevaultd"), "api", "--port", "0", "--data-dir", "dta")
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
     assert ended.returncode == 1
     assert ended.stderr.startswith("corevaultd: ")

@@ -20,7 +20,7 @@ def loaded(module: str, libraries: Sequence[str]) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("module", "expected"), [("app.main", set()), ("workers.celery_app", set(LARGE))])
+@pytest.mark.parametrize(("module", "expected"), [("app.cli.serving", set()), ("workers.celery_app", set(LARGE))])
 @pytest.mark.long
 def test_api_loads_large_libraries_late_and_a_worker_early(module: str, expected: set[str]) -> None:
     assert loaded(module, LARGE) == expected

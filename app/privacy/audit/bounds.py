@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 from scipy.special import betaincinv, ndtr, ndtri
 
 from app.privacy.audit.laws import AnswerLaw, Array64
@@ -108,7 +108,9 @@ def find_separation(epsilon: float, delta: float) -> float:
     least = highest
     while AnswerLaw(1 / least).compute_epsilon(delta) > epsilon:
         least /= 2
-    return float(brentq(lambda mu: AnswerLaw(1 / mu).compute_epsilon(delta) - epsilon, least, highest, xtol=1e-12))
+    return float(
+        scipy.optimize.brentq(lambda mu: AnswerLaw(1 / mu).compute_epsilon(delta) - epsilon, least, highest, xtol=1e-12)
+    )
 
 
 def bound_rate(counts: Counts, noise: float, confidence: float) -> float:

@@ -15,8 +15,8 @@ import math
 from typing import Final
 
 import numpy as np
+import scipy
 from scipy.special import expit, logsumexp
-from scipy.stats import binom
 
 from app.privacy.audit.laws import AnswerLaw, Array64
 
@@ -34,8 +34,8 @@ def compute_p_value(canaries: int, guesses: int, correct: int, epsilon: float, d
     if not 0 <= correct <= guesses <= canaries:
         raise ValueError("there are at most as many correct guesses as guesses, and as many guesses as canaries")
     p = float(expit(epsilon))
-    tail = float(binom.sf(correct - 1, guesses, p))
-    below = np.cumsum(binom.pmf(correct - np.arange(1, correct + 1), guesses, p))
+    tail = float(scipy.stats.binom.sf(correct - 1, guesses, p))
+    below = np.cumsum(scipy.stats.binom.pmf(correct - np.arange(1, correct + 1), guesses, p))
     slope = float(np.max(below / np.arange(1, correct + 1), initial=0.0))
     return min(1.0, tail + 2 * canaries * delta * slope)
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
 Array64 = NDArray[np.float64]
@@ -102,7 +102,11 @@ class AnswerLaw:
         highest = 1.0
         while self.compute_delta(highest) > delta and highest < _MOST_EPSILON:
             highest *= 2
-        return float(brentq(lambda epsilon: self.compute_delta(epsilon) - delta, 0.0, highest, xtol=1e-13, rtol=1e-13))
+        return float(
+            scipy.optimize.brentq(
+                lambda epsilon: self.compute_delta(epsilon) - delta, 0.0, highest, xtol=1e-13, rtol=1e-13
+            )
+        )
 
     def _compute_forward(self, epsilon: float) -> float:
         """Compute the hockey-stick divergence of the law with the canary."""

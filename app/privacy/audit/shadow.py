@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from app.privacy.audit.bounds import Counts, count_positives
 from app.privacy.audit.laws import Array64
@@ -93,7 +93,7 @@ def choose_by_training(scores: Array64, present: Array64, goal: Callable[[Counts
 def compute_area(scores: Array64, present: Array64 | NDArray[np.bool_]) -> float:
     """Compute the area under the curve of ``scores``: how often a run with the canary has the higher score."""
     is_in = np.asarray(present, dtype=bool)
-    ranks = rankdata(scores)
+    ranks = scipy.stats.rankdata(scores)
     members = int(is_in.sum())
     return float((ranks[is_in].sum() - members * (members + 1) / 2) / (members * (len(ranks) - members)))
 
