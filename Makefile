@@ -38,6 +38,7 @@ lint-style:
 lint-imports:
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_imports.py
+	$(BIN)/python tools/check_cycles.py
 
 lint-prose:
 	$(BIN)/python tools/check_prose.py
@@ -182,6 +183,9 @@ groups: $(INSTALLED) ## Private weights of groups of people, into docs/benchmark
 
 neural: $(INSTALLED) ## Neural linear regression with wrong batches, into docs/benchmarks: a quarter of an hour
 	$(BIN)/python -m benchmarks.neural
+
+neural-rounds: $(INSTALLED) ## The same on houses, trained again after each batch (needs mlxtend), into docs/benchmarks
+	$(BIN)/python -m benchmarks.neural_rounds
 
 mobility: $(INSTALLED) ## How well movements of 1,500 aeroplanes identify them, beside published figures, into docs/benchmarks
 	$(BIN)/python -m benchmarks.mobility

@@ -203,7 +203,7 @@ OTHERS: Final = (
     Other("T Table 3.2", "numbers of shapes", "mobility.md", "`corevault.risk` states these numbers (column `shapes` "
           "of a report), and tests compare them with known ones. The published 2,128 for directed graphs of four nodes "
           "should be 218."),
-    Other("T 5.6c", "neural linear regression by β", why="Not run."),
+    Other("T 5.3 on generated rows, trained once", "neural linear regression", "neural.md"),
     Other("–", "private weights of groups", "groups.md", "In no paper: the private form of T 5.4."),
     Other("–", "robust private pseudocoresets", "robust.md", "In no paper: β-likelihoods behind the privacy wall."),
     Other("V 1, 4, 6", "drawings", why="Schematics, and the curve of a closed form: nothing to measure."),

@@ -27,7 +27,8 @@ from scipy.special import expit
 
 from app.inference.core.model import Array64
 from app.inference.methods.hilbert.omp import omp
-from app.inference.methods.hilbert.vectors import Selection, sum_vectors
+from app.inference.methods.hilbert.vectors import sum_vectors
+from app.inference.methods.public_table import Selection
 from app.inference.methods.scmc.filtering import Density, Filter, Likelihood, State
 from app.inference.methods.scmc.memory import Compress, Memory, compress_to_coreset, compress_to_reservoir
 from app.inference.methods.scmc.particles import normalise

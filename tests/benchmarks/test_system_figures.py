@@ -89,6 +89,22 @@ def test_areas_are_means_over_splits(tmp_path: Path) -> None:
     assert [_check("V 5", place, tmp_path) for place in range(2)] == [(4, 4), (4, 4)]
 
 
+def test_rounds_are_compared_with_other_choices_and_the_start(tmp_path: Path) -> None:
+    lines = [
+        f'{wrong},"{choice}",{rounds},{rmse}'
+        for wrong, choice, rounds, rmse in (
+            *((0.3, "β-Cores, β = 0.6", rounds, rmse) for rounds, rmse in enumerate((0.9, 0.8, 0.95))),
+            *((0.3, "SparseVI", rounds, rmse) for rounds, rmse in enumerate((0.9, 0.85, 0.85))),
+            *((0.3, "β-Cores, β = 0.2", rounds, rmse) for rounds, rmse in enumerate((0.9, 0.85, 0.8))),
+            *((0, choice, rounds, 0.5) for choice in ("β-Cores, β = 0.6", "random batches") for rounds in (0, 1)),
+        )
+    ]
+    _write(tmp_path, "neural-rounds", "wrong,choice,rounds,rmse", *lines)
+    found = [_check("T 5.3", place, tmp_path) for place in range(5)]
+    assert found == [(0, 0), (1, 2), (1, 2), (0, 1), (0, 0)]
+    assert _check("T 5.6c", 0, tmp_path) == (1, 2)
+
+
 def test_groups_are_compared_where_rows_are_wrong(tmp_path: Path) -> None:
     lines = [
         f'groups,"{method}",{wrong},{sets},{accuracy},{chosen}'

@@ -14,10 +14,9 @@ from app.inference.core.plan import MechanismPlan, PlanRequest
 from app.inference.core.problems import Problem, make_problem
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
-from app.inference.methods.hilbert.vectors import Selection
 from app.inference.methods.psvi.residuals import Points
 from app.inference.methods.public_reliability import compare_with_table, judge_comparison
-from app.inference.methods.public_table import PublicTable
+from app.inference.methods.public_table import PublicTable, Selection
 from app.inference.methods.requests import MAX_SIZE, check_size, check_values
 from app.inference.post.diagnostics import round_stated
 

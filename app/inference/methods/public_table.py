@@ -4,6 +4,7 @@ Only rows that are present, with all their values, are counted and read.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -20,6 +21,17 @@ CHUNK = 65_536
 """Rows gathered at once."""
 RESIDENT_VALUES = 2**26
 """Values of design rows that may stay in memory at once (256 MiB in single precision)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Distinct rows ``indices`` ``(k,)`` and their non-negative ``weights`` ``(k,)``.
+
+    ``k`` is at most the requested size.
+    """
+
+    indices: Indices
+    weights: Array64
 
 
 class PublicTable:

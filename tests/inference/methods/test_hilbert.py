@@ -10,7 +10,8 @@ from app.inference.core.model import Array32, Array64
 from app.inference.methods.hilbert.frank_wolfe import frank_wolfe
 from app.inference.methods.hilbert.giga import giga
 from app.inference.methods.hilbert.omp import nonnegative_least_squares, omp
-from app.inference.methods.hilbert.vectors import Selection, VectorSum, sum_vectors
+from app.inference.methods.hilbert.vectors import VectorSum, sum_vectors
+from app.inference.methods.public_table import Selection
 
 Solver = Callable[[VectorSum, int], Selection]
 SOLVERS: tuple[Solver, ...] = (giga, frank_wolfe, omp)

@@ -7,7 +7,8 @@ Weights stay in ``{w >= 0, sum_n |v_n| w_n = s}`` with ``s = sum_n |v_n|``. Each
 
 import numpy as np
 
-from app.inference.methods.hilbert.vectors import Selection, VectorSum, collect
+from app.inference.methods.hilbert.vectors import VectorSum, collect
+from app.inference.methods.public_table import Selection
 
 
 def frank_wolfe(vectors: VectorSum, size: int) -> Selection:

@@ -9,7 +9,8 @@ Sources: Campbell & Broderick, ICML 2018, Algorithm 2; thesis, section 2.5.2.
 import numpy as np
 
 from app.inference.core.model import Array64
-from app.inference.methods.hilbert.vectors import Selection, VectorSum, collect
+from app.inference.methods.hilbert.vectors import VectorSum, collect
+from app.inference.methods.public_table import Selection
 
 _PARALLEL = 1e-6
 """Vectors with a smaller squared sine to the current direction count as parallel to it."""

@@ -18,10 +18,10 @@ from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.plan import MechanismPlan, PlanRequest
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
-from app.inference.methods.hilbert.vectors import Selection, VectorSum, sum_vectors
+from app.inference.methods.hilbert.vectors import VectorSum, sum_vectors
 from app.inference.methods.hilbert.weighting import KINDS, draw_weighting
 from app.inference.methods.public import open_table, plan_public, release_rows
-from app.inference.methods.public_table import PublicTable
+from app.inference.methods.public_table import PublicTable, Selection
 from app.inference.post.gradients import compute_centred_potentials
 
 MAX_VALUES = 2**28

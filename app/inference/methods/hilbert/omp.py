@@ -10,7 +10,8 @@ import scipy
 from numpy.typing import NDArray
 
 from app.inference.core.model import Array64
-from app.inference.methods.hilbert.vectors import TINY, Selection, VectorSum, collect
+from app.inference.methods.hilbert.vectors import TINY, VectorSum, collect
+from app.inference.methods.public_table import Selection
 
 _ALIGNED = 1e-6
 """If the residual's share along every direction is smaller, single precision cannot reduce it further."""

@@ -7,22 +7,11 @@ sum ``L`` of all vectors. The error of a selection is ``|L - sum_i w_i v_i|``.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.inference.core.model import Array32, Array64
+from app.inference.methods.public_table import Selection
 
 TINY = 1e-300
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Distinct rows ``indices`` ``(k,)`` and their non-negative ``weights`` ``(k,)``.
-
-    ``k`` is at most the requested size.
-    """
-
-    indices: NDArray[np.int64]
-    weights: Array64
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,10 @@ from app.inference.core.plan import GROUPS, MechanismPlan, PlanRequest
 from app.inference.core.problems import make_problem
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
-from app.inference.methods.hilbert.vectors import Selection
 from app.inference.methods.psvi.greedy import MAX_SIZE, PARAMETERS, grow
 from app.inference.methods.psvi.groups import BATCHES, BuiltSets, grow_sets
 from app.inference.methods.public import plan_public, release, release_rows
+from app.inference.methods.public_table import Selection
 from app.inference.models.gaussian import GaussianMean
 from app.inference.models.robust import LEAST_BETA, make_robust
 from app.inference.post.diagnostics import round_stated

@@ -6,7 +6,7 @@ The potential of a set is the sum ``F_g`` of its rows' potentials. Each round ad
 A set of more than ``candidates`` rows is represented by as many random ones, each of which counts for several.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,7 +65,7 @@ class BuiltSets:
     @property
     def points(self) -> Points:
         """The rows of all sets with a weight."""
-        return _join(self.sets, self.weights, self.problem.design.width)
+        return join_sets(self.sets, self.weights, self.problem.design.width)
 
 
 def grow_sets(
@@ -73,26 +73,58 @@ def grow_sets(
 ) -> BuiltSets:
     """Carry out ``plan.size`` rounds; fewer sets are chosen if no further one is better than those before."""
     problem, table = open_table(plan, facts, source)
-    parameters, width = plan.parameters, problem.design.width
-    most = min(int(parameters[CANDIDATES.name]), MOST_POINTS // plan.size)
+    most = min(int(plan.parameters[CANDIDATES.name]), MOST_POINTS // plan.size)
     sets, weights = list[RowSet](), np.zeros(0)
     if not table.count:
         return BuiltSets(problem, table, (), weights)
     candidates = _iterate_candidates(plan, facts, table, most, rng)
-    model = make_robust(problem.model, beta)
-    batches = Minibatches(table, parameters[MINIBATCH.name], rng)
-    residuals = MonteCarloResiduals(
-        model, problem.prior, batches, count=table.count, draws=parameters[DRAWS.name], rng=rng
-    )
-    schedule = Schedule(COSINE, parameters[RATE.name], parameters[ITERATIONS.name])
+    turn = SetRound(plan, problem, table, rng, beta=beta)
     for offered in candidates:
-        residual = residuals.at(_join(sets, weights, width))
-        best = _choose(residual, offered, sets)
+        sets, weights = turn.add(offered, sets, weights)
+    return BuiltSets(problem, table, tuple(sets), weights)
+
+
+class SetRound:
+    """A round on one table: a set is added, and then all weights descend."""
+
+    def __init__(
+        self, plan: MechanismPlan, problem: Problem, table: PublicTable, rng: np.random.Generator, *, beta: float
+    ) -> None:
+        """``beta`` is the power of densities in the potentials; 0 for log-likelihoods."""
+        parameters = plan.parameters
+        self._table = table
+        self._residuals = MonteCarloResiduals(
+            make_robust(problem.model, beta) if beta else problem.model,
+            problem.prior,
+            Minibatches(table, parameters[MINIBATCH.name], rng),
+            count=table.count,
+            draws=parameters[DRAWS.name],
+            rng=rng,
+        )
+        self._schedule = Schedule(COSINE, parameters[RATE.name], parameters[ITERATIONS.name])
+
+    def add(self, offered: list[RowSet], sets: list[RowSet], weights: Array64) -> tuple[list[RowSet], Array64]:
+        """Add the best of ``offered`` if it is better than ``sets``; then all weights descend."""
+        best = _choose(self._residuals.at(self._join(sets, weights)), offered, sets)
         if best is not None:
             sets, weights = [*sets, best], np.append(weights, 0.0)
-        if sets:
-            weights = _descend(residuals, sets, weights, schedule, table.count, width)
-    return BuiltSets(problem, table, tuple(sets), weights)
+        return sets, self._descend(sets, weights) if sets else weights
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _descend(self, sets: list[RowSet], weights: Array64) -> Array64:
+        """Take all steps on the weights; their unit is that of a table of these sets alone."""
+        scale, state = LinearScale(self._table.count / sum(each.count for each in sets)), start_adam(weights.shape)
+        edges = np.cumsum([0, *(len(each.x) for each in sets)])[:-1]
+        shares = np.array([each.share for each in sets])
+        for iteration in range(self._schedule.iterations):
+            residual = self._residuals.at(self._join(sets, weights))
+            own = np.add.reduceat(residual.own, edges) * shares
+            state, move = self._schedule.turn(state, make_finite(scale.gradient(weights, -own)))
+            weights = scale.step(weights, self._schedule.length(iteration) * move)
+        return weights
+
+    def _join(self, sets: list[RowSet], weights: Array64) -> Points:
+        return join_sets(sets, weights, self._table.design.width)
 
 
 def _iterate_candidates(
@@ -152,28 +184,7 @@ def _sum_potentials(residual: MonteCarloResidual, rows: RowSet) -> Array64:
     return np.asarray(rows.share * total)
 
 
-@np.errstate(over="ignore", invalid="ignore")
-def _descend(  # noqa: PLR0917  (parts of one round)
-    residuals: MonteCarloResiduals,
-    sets: list[RowSet],
-    weights: Array64,
-    schedule: Schedule,
-    count: int,
-    width: int,
-) -> Array64:
-    """Take the steps of ``schedule`` on the weights; their unit is that of a table of these sets alone."""
-    scale, state = LinearScale(count / sum(each.count for each in sets)), start_adam(weights.shape)
-    edges = np.cumsum([0, *(len(each.x) for each in sets)])[:-1]
-    shares = np.array([each.share for each in sets])
-    for iteration in range(schedule.iterations):
-        residual = residuals.at(_join(sets, weights, width))
-        own = np.add.reduceat(residual.own, edges) * shares
-        state, move = schedule.turn(state, make_finite(scale.gradient(weights, -own)))
-        weights = scale.step(weights, schedule.length(iteration) * move)
-    return weights
-
-
-def _join(sets: list[RowSet] | tuple[RowSet, ...], weights: Array64, width: int) -> Points:
+def join_sets(sets: Sequence[RowSet], weights: Array64, width: int) -> Points:
     """Join the rows of sets; each has the weight of its set, times the rows that it replaces."""
     x = np.concatenate([np.zeros((0, width)), *(each.x for each in sets)])
     y = np.concatenate([np.zeros(0), *(each.y for each in sets)])

@@ -12,9 +12,9 @@ from app.inference.core.knobs import Knob
 from app.inference.core.plan import MechanismPlan, PlanRequest
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
-from app.inference.methods.hilbert.vectors import Selection
 from app.inference.methods.psvi.greedy import MAX_SIZE, PARAMETERS, grow
 from app.inference.methods.public import plan_public, release_rows
+from app.inference.methods.public_table import Selection
 
 
 class SparseVi:

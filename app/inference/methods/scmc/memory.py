@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from app.inference.core.model import Array64
 from app.inference.methods.hilbert.omp import omp
-from app.inference.methods.hilbert.vectors import Selection, sum_vectors
+from app.inference.methods.hilbert.vectors import sum_vectors
+from app.inference.methods.public_table import Selection
 
 Indices = NDArray[np.int64]
 
