@@ -166,7 +166,7 @@ breadth: $(INSTALLED) ## The same on a hundred random tables, into docs/benchmar
 	$(BIN)/python -m benchmarks.breadth
 
 reliability: $(INSTALLED) ## How often the grade of a release is wrong, on fresh tables of every kind, into docs/benchmarks
-	$(BIN)/python -m benchmarks.reliability --processes 2
+	$(BIN)/python -m benchmarks.reliability --processes 2 --in-turn
 
 accuracy: $(INSTALLED) ## Expected accuracy of quotes against that of releases, on fresh tables, into docs/benchmarks
 	$(BIN)/python -m benchmarks.expected_accuracy

@@ -14,10 +14,12 @@ from benchmarks.tables.targets import (
     GAUSSIAN,
     LINEAR,
     LOGISTIC,
+    MOST_LOG_RATE,
     POISSON,
     PROBIT,
     draw_direction,
     draw_labels,
+    draw_limited_log_rates,
     draw_log_rates,
     draw_logits,
     draw_scale,
@@ -45,6 +47,14 @@ def _draw_negative_binomial(rng: np.random.Generator) -> Drawn:
     return finish(
         rng, "negative binomial counts", f"shape {shape:g}", features, make_counts(rng, counts.astype(np.float64))
     )
+
+
+def _draw_limited(rng: np.random.Generator) -> Drawn:
+    """Poisson counts whose rates stop to rise: rows in the tails do not follow the model."""
+    features = draw_features(rng)
+    rates = np.exp(draw_limited_log_rates(rng, draw_direction(rng, features)))
+    counts = make_counts(rng, rng.poisson(rates).astype(np.float64))
+    return finish(rng, "limited rates", f"at most {np.exp(MOST_LOG_RATE):.0f}", features, counts)
 
 
 def _draw_zero_inflated(rng: np.random.Generator) -> Drawn:
@@ -161,6 +171,7 @@ def _make_wrong(share: float) -> tuple[str, Draw]:
 MISFITS: Final[dict[str, Draw]] = {
     "negative binomial counts": _draw_negative_binomial,
     "zero-inflated counts": _draw_zero_inflated,
+    "limited rates": _draw_limited,
     **dict(_make_residuals(law, known=known) for law in ("t(3)", "exponential") for known in (True, False)),
     "outliers": _draw_outliers,
     "heteroscedastic noise": _draw_heteroscedastic,

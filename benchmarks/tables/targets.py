@@ -18,7 +18,7 @@ _SPREADS: Final = {0.3: 0.1, 1.0: 0.35, 1.5: 0.25, 2.5: 0.2, 5.0: 0.1}
 _OFFSETS: Final = {0.0: 0.35, 0.7: 0.25, -1.0: 0.2, -2.0: 0.12, -3.0: 0.08}
 _WIDER: Final = (1.0, 1.0, 2.0, 5.0)
 """Factors by which the bounds of a target are too wide."""
-_MOST_LOG_RATE: Final = 7.0
+MOST_LOG_RATE: Final = 7.0
 _LEAST_SPREAD: Final = 1e-9
 """Columns with less are constant up to rounding."""
 
@@ -65,9 +65,21 @@ def draw_logits(rng: np.random.Generator, direction: Array64) -> Array64:
 
 
 def draw_log_rates(rng: np.random.Generator, direction: Array64) -> Array64:
-    """Scale and shift ``direction`` to logarithms of rates between 0.2 and 7 on average."""
-    rates = float(rng.choice([0.3, 0.6, 1.0, 1.5])) * direction + rng.uniform(-1.5, 2.0)
-    return np.minimum(rates, _MOST_LOG_RATE)
+    """Scale and shift ``direction`` to logarithms of rates. Tails lower the slope."""
+    slope, shift = _draw_rate(rng)
+    most = (MOST_LOG_RATE - shift) / max(float(direction.max(initial=0.0)), _LEAST_SPREAD)
+    return min(slope, most) * direction + shift
+
+
+def draw_limited_log_rates(rng: np.random.Generator, direction: Array64) -> Array64:
+    """Draw logarithms of rates that stop to rise at a limit. So tails do not follow the model."""
+    slope, shift = _draw_rate(rng)
+    return np.minimum(slope * direction + shift, MOST_LOG_RATE)
+
+
+def _draw_rate(rng: np.random.Generator) -> tuple[float, float]:
+    """Draw slope and shift, for rates between 0.2 and 7 on average."""
+    return float(rng.choice([0.3, 0.6, 1.0, 1.5])), float(rng.uniform(-1.5, 2.0))
 
 
 def draw_scale(rng: np.random.Generator) -> Scale:

@@ -13,7 +13,17 @@ from benchmarks.tables import DEVELOPMENT_SEEDS, KINDS, Tables, draw_seed, real
 from benchmarks.tables.columns import DESIGNS, draw_features
 from benchmarks.tables.drawn import Features, Target, Values, assemble, compute_coordinates, draw_counts
 from benchmarks.tables.real import SOURCES, MissingPackage, draw_real
-from benchmarks.tables.targets import GAUSSIAN, LINEAR, LOGISTIC, draw_direction, make_labels, make_number
+from benchmarks.tables.targets import (
+    GAUSSIAN,
+    LINEAR,
+    LOGISTIC,
+    MOST_LOG_RATE,
+    draw_direction,
+    draw_limited_log_rates,
+    draw_log_rates,
+    make_labels,
+    make_number,
+)
 
 GENERATED = [name for name, kind in KINDS.items() if kind.group != "real"]
 
@@ -39,6 +49,20 @@ def test_a_kind_draws_valid_requests_within_their_bounds(kind: str) -> None:
             lower = 0.0 if column.lower is None else column.lower
             upper = max(len(column.categories) - 1, 1) if column.upper is None else column.upper
             assert np.all((values >= lower) & (values <= upper))
+
+
+def test_rates_of_well_behaved_counts_are_linear_and_others_stop() -> None:
+    """A rate that stops to rise is a misfit, because the model's would not."""
+    direction = np.append(np.linspace(-2, 2, 50), 40.0)
+    for seed in range(20):
+        rates = draw_log_rates(np.random.default_rng(seed), direction)
+        slope = np.diff(rates) / np.diff(direction)
+        assert np.ptp(slope) < 1e-9
+        assert slope[0] > 0
+        assert rates.max() <= MOST_LOG_RATE + 1e-9
+        limited = draw_limited_log_rates(np.random.default_rng(seed), direction)
+        assert limited[-1] == MOST_LOG_RATE
+        assert np.diff(limited)[0] / np.diff(direction)[0] >= slope[0] - 1e-12
 
 
 def test_a_block_holds_every_kind_by_its_weight() -> None:
