@@ -20,6 +20,7 @@ from app.audit.endpoints import router as audit_router
 from app.auth.endpoints import router as auth_router
 from app.auth.service import Keys
 from app.budgets.endpoints import router as budgets_router
+from app.budgets.population_endpoints import router as populations_router
 from app.budgets.what_if_endpoints import router as what_if_router
 from app.catalogue.endpoints import router as catalogue_router
 from app.config import Settings
@@ -67,6 +68,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     datasets_router,
     uploads_router,
     budgets_router,
+    populations_router,
     what_if_router,
     catalogue_router,
     jobs_router,

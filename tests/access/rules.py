@@ -127,6 +127,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
         OWN | {"owner": 201}, _json(lambda _, ids: declaration(shared_with=[ids["key_id"]])), adds="owner"
     ),
     ("GET /v1/datasets", "query:cursor"): Rule(LISTED, _above("ds")),
+    ("GET /v1/populations", "query:cursor"): Rule(LISTED, _above("ds")),
     ("GET /v1/datasets/{dataset_id}", "path:dataset_id"): Rule(READ),
     ("PATCH /v1/datasets/{dataset_id}", "path:dataset_id"): Rule(OWN, _json(lambda _, __: {"description": "mine"})),
     ("PATCH /v1/datasets/{dataset_id}", "body:shared_with"): Rule(OWN, _json(_everyone)),

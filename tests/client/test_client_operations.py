@@ -45,6 +45,7 @@ CALLS: Final[dict[str, tuple[Call, list[Answer]]]] = {
         [],
     ),
     "list_datasets": (lambda client: client.datasets.list(limit=1), []),
+    "list_populations": (lambda client: client.datasets.populations(limit=1), []),
     "read_dataset": (lambda client: client.datasets.get("ds_1"), []),
     "change_dataset": (
         lambda client: client.datasets.update(

@@ -14,7 +14,7 @@ PAGES: Final = {
     "budgets": (
         "Budgets",
         """Budget Cost Allocation replies.dataset.JobCounts JobOutlook Comparison Outlook
-        Risk LedgerEntry RefusedJobs Recomputation VerifiedLedger""",
+        Risk LedgerEntry RefusedJobs Recomputation VerifiedLedger Population PopulationDataset""",
     ),
     "models": (
         "Models",
