@@ -1,7 +1,7 @@
 """New rows in the design's coordinates: the client reads cells by the server's rules."""
 
 import dataclasses
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -94,7 +94,7 @@ def test_new_rows_have_the_coordinates_of_the_server(column: Column) -> None:
 
 
 @pytest.mark.parametrize(("kind", "value"), [("real", 2.0), ("real", -0.25), ("integer", 2)])
-def test_other_values_of_a_constant_column_have_its_coordinate(kind: str, value: float) -> None:
+def test_other_values_of_a_constant_column_have_its_coordinate(kind: Literal["real", "integer"], value: float) -> None:
     """The server clamps all numbers to the only value. The design states this, because its scale does not."""
     declared = (Declared("x", kind, value, value), Declared("y", "real", 0, 1))
     spec = ModelSpec("linear-regression", ("x",), "y")
