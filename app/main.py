@@ -34,6 +34,7 @@ from app.health.endpoints import router as health_router
 from app.health.gauges import DETECTION_SECONDS, Gauges
 from app.health.metrics import Metrics
 from app.health.readiness import Readiness
+from app.health.workers import router as workers_router
 from app.http.errors.openapi import describe
 from app.http.errors.problems import answer_domain_error, answer_invalid_input, answer_router_error
 from app.http.guide.endpoints import router as guide_router
@@ -74,6 +75,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     jobs_router,
     releases_router,
     audit_router,
+    workers_router,
     health_router,
     guide_router,
     dashboard_router,

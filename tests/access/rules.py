@@ -187,6 +187,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("GET /v1/releases/{release_id}/groups", "path:release_id"): Rule(PRIVATE_RELEASE, instead=OF_GROUPS),
     ("HEAD /v1/releases/{release_id}/groups", "path:release_id"): Rule(PRIVATE_RELEASE, instead=OF_GROUPS),
     ("GET /v1/keys", "none"): Rule(OPEN),
+    ("GET /v1/workers", "query:cursor"): Rule(OVERSEE, _above("wrk")),
     ("GET /v1/audit-log", "query:actor"): Rule(OVERSEE, _query(actor="key_id")),
     ("GET /v1/audit-log", "query:target"): Rule(OVERSEE, _query(target="dataset_id")),
     ("GET /v1/audit-log", "query:cursor"): Rule(OVERSEE, _above("aud")),

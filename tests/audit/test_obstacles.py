@@ -17,7 +17,7 @@ from tests.factories.worker import House, job_body
 
 @pytest.fixture
 def three_obstacles(house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key) -> tuple[str, str]:
-    """Two datasets of an account with jobs refused by an allocation, a cap and the limit."""
+    """Two datasets with jobs refused by an allocation, a cap and the limit."""
     first, second = (house.ready_dataset(owner, population="people", shared_with=(analyst.id,)) for _ in range(2))
     with house.database.write() as tx:
         house.ledger.change_limit(tx, first, 5.0, 1e-7)

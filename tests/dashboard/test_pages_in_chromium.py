@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from app.db import now
+from app.jobs import workers
 from app.ledger import Cause
 from app.releases.models import Release
 from support.chromium import Chromium, Page
@@ -47,6 +48,9 @@ class States:
             assert client.delete(f"/v1/datasets/{self.deleted}", headers=owner.headers).status_code == 200
         for name in ("census of last year", LONG[:190], "census of two years ago"):
             self.related = house.ready_dataset(owner, name=name, population="residents")
+        with house.database.write() as tx:
+            for name in ("worker-1", LONG[:60]):
+                workers.begin(tx, name=name, version="0.1.0", processes=2)
         self.frozen = house.ready_dataset(owner, name="frozen", population="p" * 190)
         with house.database.write() as tx:
             house.ledger.freeze(tx, self.frozen, Cause.RUN)
