@@ -75,4 +75,4 @@ def test_the_chain_covers_the_obstacle(
         drop_triggers(tx)
         tx.execute(changed.values(obstacle="limit"))
     with house.database.read() as session:
-        assert any("altered" in fault for fault in chain.find_faults(session, ring))
+        assert any("altered" in fault for fault in list(chain.find_faults(session, ring)))
