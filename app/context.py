@@ -22,6 +22,7 @@ class RequestContext:
     actor: str | None = None  # the id of the API key, once the key is verified
     target: str | None = None  # the id of the object, once the actor's access to it is checked
     code: str | None = None  # the error code of the response, if it is a problem
+    obstacle: str | None = None  # which budget refused the job, if the code is of such a refusal
     recorded: bool = False  # whether the audit entry of the request is durable
 
     @property
@@ -67,8 +68,11 @@ def note_target(target: str) -> None:
         context.target = target
 
 
-def note_refusal(code: str) -> None:
-    """Note the error code of the response to the current request."""
+def note_refusal(code: str, obstacle: str | None = None) -> None:
+    """Note the error code of the response to the current request.
+
+    ``obstacle``: the budget that refused a job.
+    """
     context = _current.get()
     if context is not None:
-        context.code = code
+        context.code, context.obstacle = code, obstacle

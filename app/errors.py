@@ -103,6 +103,12 @@ class BudgetExceeded(CorevaultError):
         "several jobs together cost less than the sum of their costs."
     )
 
+    @property
+    def obstacle(self) -> str | None:
+        """Which budget has no room, in the words of a quote: ``limit``, ``cap`` or ``allocation``."""
+        reason = self.members.get("reason")
+        return None if reason is None else str(reason)
+
 
 class PrivacyAlarm(CorevaultError):
     """The continuous audit has evidence against the privacy mechanism, or its state is unknown."""

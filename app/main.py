@@ -20,6 +20,7 @@ from app.audit.endpoints import router as audit_router
 from app.auth.endpoints import router as auth_router
 from app.auth.service import Keys
 from app.budgets.endpoints import router as budgets_router
+from app.budgets.population_endpoints import router as populations_router
 from app.budgets.what_if_endpoints import router as what_if_router
 from app.catalogue.endpoints import router as catalogue_router
 from app.config import Settings
@@ -33,6 +34,7 @@ from app.health.endpoints import router as health_router
 from app.health.gauges import DETECTION_SECONDS, Gauges
 from app.health.metrics import Metrics
 from app.health.readiness import Readiness
+from app.health.workers import router as workers_router
 from app.http.errors.openapi import describe
 from app.http.errors.problems import answer_domain_error, answer_invalid_input, answer_router_error
 from app.http.guide.endpoints import router as guide_router
@@ -67,11 +69,13 @@ ROUTERS: tuple[APIRouter, ...] = (
     datasets_router,
     uploads_router,
     budgets_router,
+    populations_router,
     what_if_router,
     catalogue_router,
     jobs_router,
     releases_router,
     audit_router,
+    workers_router,
     health_router,
     guide_router,
     dashboard_router,

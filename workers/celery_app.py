@@ -24,6 +24,7 @@ from workers.composition import make_ledger, open_areas
 from workers.continuous_audit import Auditor, Governor
 from workers.enclave import Limits, OpeningKey
 from workers.ingest_task import Ingestion
+from workers.presence import Presence
 from workers.run_limits import confine
 from workers.run_task import Bounds, Pace, Runner
 from workers.split_queries.coordinator import Sharing
@@ -126,6 +127,7 @@ def make_sweeper(settings: Settings) -> Sweeper:
         _make_lifecycle(settings, ledger),
         CeleryQueue(settings.broker_url, settings.data_dir),
         Disposal(open_areas(settings), timedelta(days=settings.keep_superseded_days)),
+        presence=Presence(database, settings.worker_processes),
     )
 
 

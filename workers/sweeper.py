@@ -31,6 +31,7 @@ from app.jobs.models import Job, WorkerLease
 from app.ledger import Ledger
 from app.queue import TaskQueue
 from app.releases.publication import discard
+from workers.presence import Presence
 from workers.split_queries.mailbox import clear_mailbox
 
 LEASE_NAME = "sweeper"
@@ -54,13 +55,22 @@ class Sweeper:
     """
 
     def __init__(
-        self, database: Database, ledger: Ledger, lifecycle: Lifecycle, queue: TaskQueue, disposal: Disposal
+        self,
+        database: Database,
+        ledger: Ledger,
+        lifecycle: Lifecycle,
+        queue: TaskQueue,
+        disposal: Disposal,
+        *,
+        presence: Presence | None = None,
     ) -> None:
+        """Prepare to sweep. ``presence`` records a sign of life of this worker before each sweep."""
         self._database = database
         self._ledger = ledger
         self._lifecycle = lifecycle
         self._queue = queue
         self._disposal = disposal
+        self._presence = presence
         self._areas = disposal.areas
         self._holder = secrets.token_hex(16)
         self._renew_at = time.monotonic()
@@ -70,9 +80,18 @@ class Sweeper:
         """Sweep until ``stop`` is set; then let another worker take over at once."""
         while not stop.wait(every_seconds):
             with FORKING:
+                self._report()
                 self.sweep()
         with FORKING, _log_errors("release"):
             self._release_lease()
+        if self._presence is not None:
+            with FORKING, _log_errors("presence"):
+                self._presence.end()
+
+    def _report(self) -> None:
+        if self._presence is not None:
+            with _log_errors("presence"):
+                self._presence.report()
 
     def sweep(self) -> None:
         """Sweep once, if this worker holds the lease."""

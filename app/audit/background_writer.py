@@ -1,7 +1,7 @@
 """The background work of the audit log: it writes refusals in batches and chains entries.
 
 A refusal is in the log within a second. Repeated refusals (the same key, route, status and code) become one entry with
-a count per minute, so a flood does not fill the disk. Refusals by the budgets of two datasets are two entries. A killed
+a count per minute, so a flood does not fill the disk. Refusals by two budgets are two entries. A killed
 process loses the refusals of its last second. It loses no changes of state, because these are recorded in the
 transactions that make them.
 """
@@ -38,8 +38,11 @@ _PUBLIC: Final = ("/v1/releases", "/v1/keys", "/health/", "/metrics", "/openapi.
 _SIGN_IN: Final = "/dashboard/sign-in"
 """The one page without a caller whose refusals matter: a wrong key."""
 
-Kind = tuple[str | None, str, int, str | None, str | None]
-"""The attributes by which calls are grouped: actor, action, status, code, and the dataset of a refused budget."""
+Kind = tuple[str | None, str, int, str | None, str | None, str | None]
+"""The attributes by which calls are grouped: actor, action, status, code, and the dataset and obstacle of a refusal.
+
+The last two are of refusals by a budget.
+"""
 
 
 @dataclass(slots=True)
@@ -69,7 +72,7 @@ class AuditRecorder:
         request = exchange.request
         if not _matters(request, exchange.status):
             return
-        kind = (request.actor, request.action, exchange.status, request.code, _find_dataset(request))
+        kind = (request.actor, request.action, exchange.status, request.code, _find_dataset(request), request.obstacle)
         with self._lock:
             group = self._groups.get(kind)
             if group is None:
@@ -126,8 +129,17 @@ class AuditRecorder:
         if not due:
             return
         with self._database.write() as tx:
-            for (_, _, status, code, _), each, count in due:
-                journal.add(tx, each.first, status=status, code=code, target=each.target, count=count, at=each.at)
+            for (_, _, status, code, _, obstacle), each, count in due:
+                journal.add(
+                    tx,
+                    each.first,
+                    status=status,
+                    code=code,
+                    target=each.target,
+                    count=count,
+                    at=each.at,
+                    obstacle=obstacle,
+                )
         with self._lock:
             for _, each, count in due:
                 each.count -= count

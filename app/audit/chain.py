@@ -106,4 +106,5 @@ def _content(entry: AuditEntry) -> dict[str, Any]:
         "count": entry.count,
         "request_id": entry.request_id,
         **({} if entry.reason is None else {"reason": entry.reason}),  # entries of earlier versions have none
+        **({} if entry.obstacle is None else {"obstacle": entry.obstacle}),
     }

@@ -49,6 +49,7 @@ def add(
     count: int,
     at: datetime,
     reason: str | None = None,
+    obstacle: str | None = None,
 ) -> None:
     """Add one entry for ``count`` calls with the same outcome; ``request`` is the first of them."""
     entry = AuditEntry(
@@ -63,6 +64,7 @@ def add(
         count=count,
         request_id=request.request_id,
         reason=reason,
+        obstacle=obstacle,
     )
     tx.add(entry)
     tx.flush()

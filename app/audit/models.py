@@ -42,6 +42,7 @@ class AuditEntry(Base):
     count: Mapped[int]  # number of calls in this entry
     request_id: Mapped[str | None]  # of the first of them
     reason: Mapped[str | None]  # the actor's reason, if the call requires one
+    obstacle: Mapped[str | None]  # which budget refused the jobs: limit, cap or allocation
     sequence: Mapped[int | None]
     previous_hash: Mapped[str | None]
     entry_hash: Mapped[str | None]

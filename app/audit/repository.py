@@ -50,13 +50,17 @@ def list_page(session: ReadSession, criteria: AuditFilter, *, before: str | None
 
 @dataclass(frozen=True, slots=True)
 class RefusedJobs:
-    """Jobs of one key that the budget of a dataset did not cover: ``count`` within a minute, from ``at`` on."""
+    """Jobs of one key that the budget of a dataset did not cover: ``count`` within a minute, from ``at`` on.
+
+    ``obstacle``: which budget it was, as in quotes; None for entries of earlier versions.
+    """
 
     id: str
     at: datetime
     key_id: str | None
     dataset_id: str
     count: int
+    obstacle: str | None
 
 
 def list_refused_jobs(
@@ -69,11 +73,15 @@ def list_refused_jobs(
     until: datetime | None = None,
 ) -> list[RefusedJobs]:
     """List the jobs on these datasets that a budget refused, newest first; ``before`` and times as above."""
-    query = select(AuditEntry.id, AuditEntry.at, AuditEntry.actor, AuditEntry.target, AuditEntry.count)
+    query = select(
+        AuditEntry.id, AuditEntry.at, AuditEntry.actor, AuditEntry.target, AuditEntry.count, AuditEntry.obstacle
+    )
     query = AuditFilter(since=since, until=until).restrict(query)
     code = literal(BudgetExceeded.code, literal_execute=True)  # no parameter, so that the index serves the query
     query = query.where(AuditEntry.target.in_(dataset_ids), AuditEntry.code == code)
     if before is not None:
         query = query.where(AuditEntry.id < before)
     rows = session.execute(query.order_by(AuditEntry.id.desc()).limit(limit))
-    return [RefusedJobs(key, at, actor, str(target), count) for key, at, actor, target, count in rows]
+    return [
+        RefusedJobs(key, at, actor, str(target), count, obstacle) for key, at, actor, target, count, obstacle in rows
+    ]

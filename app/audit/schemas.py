@@ -30,6 +30,7 @@ class AuditView(ResponseBody):
                     "count": 1,
                     "request_id": "req_01jd0000000000000000000000",
                     "reason": None,
+                    "obstacle": None,
                     "entry_hash": "5d" * 32,
                     "previous_hash": "00" * 32,
                 }
@@ -61,6 +62,8 @@ class AuditView(ResponseBody):
     """Id of the call, or of the first of several."""
     reason: str | None
     """Reason that the actor gave, for calls that require one."""
+    obstacle: Literal["limit", "cap", "allocation"] | None
+    """Which budget refused the jobs, for the code `budget_exceeded`: as `reason` of a quote. Null otherwise."""
     entry_hash: str | None
     """Hash of the entry, in hexadecimal; null until the entry is chained."""
     previous_hash: str | None

@@ -146,6 +146,7 @@ class RefusalView(ResponseBody):
                     "dataset_name": "adult",
                     "submitted_by": {"id": "key_01jd0000000000000000000000", "name": "jane@example.org"},
                     "count": 1,
+                    "reason": "limit",
                 }
             ]
         },
@@ -161,6 +162,11 @@ class RefusalView(ResponseBody):
     """The key that submitted the jobs."""
     count: int
     """Number of jobs that were refused, within about a minute."""
+    reason: Literal["limit", "cap", "allocation"] | None
+    """Why they were refused, as in quotes; null for refusals that an earlier version recorded.
+
+    `limit`: the account's limit did not cover them. `cap`: the dataset's limit within the account. `allocation`: the
+    key's part of the dataset's limit. If several did not, it is the first of these."""
 
 
 class EntryView(ResponseBody):

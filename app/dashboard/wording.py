@@ -33,6 +33,11 @@ _STATUSES: Final = {
     "rejected": "Rejected",
     "deleted": "Deleted",
 }
+OBSTACLES: Final = {
+    "limit": "the account's limit",
+    "cap": "the dataset's limit",
+    "allocation": "the key's allocation",
+}
 ROLES: Final = {"admin": "administrator", "owner": "data owner", "analyst": "analyst", "auditor": "auditor"}
 
 
@@ -89,6 +94,11 @@ def name_status(status: str) -> str:
     return _STATUSES.get(status, status)
 
 
+def name_obstacle(obstacle: str | None) -> str:
+    """Name the budget that refused a job. Earlier versions did not record it."""
+    return OBSTACLES.get(obstacle or "", "not recorded")
+
+
 def name_role(role: str) -> str:
     """Name a role of a caller."""
     return ROLES.get(role, role)
@@ -126,6 +136,7 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "kind": name_kind,
     "status": name_status,
     "role": name_role,
+    "obstacle": name_obstacle,
     "unit": describe_unit,
     "model": describe_model,
     "feature": name_feature,

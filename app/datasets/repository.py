@@ -1,6 +1,7 @@
 """Queries over datasets, shares and contents."""
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, Select, String, cast, delete, func, or_, select, update
 
@@ -14,7 +15,7 @@ def get(session: ReadSession, dataset_id: str) -> Dataset | None:
 
 def read_names(session: ReadSession, dataset_ids: Collection[str], visible_to: str | None = None) -> dict[str, str]:
     """Map the ids of datasets to their names, deleted ones included; ``visible_to`` as for :func:`list_page`."""
-    query = _restrict(select(Dataset).where(Dataset.id.in_(dataset_ids)), visible_to)
+    query = restrict(select(Dataset).where(Dataset.id.in_(dataset_ids)), visible_to)
     return {row.id: row.name for row in session.execute(query.with_only_columns(Dataset.id, Dataset.name))}
 
 
@@ -35,13 +36,14 @@ def list_page(session: ReadSession, visible_to: str | None, before: str | None, 
 
     ``visible_to`` restricts them to the key's own and shared ones; None means all.
     """
-    query = _restrict(select(Dataset).order_by(Dataset.id.desc()).limit(limit), visible_to)
+    query = restrict(select(Dataset).order_by(Dataset.id.desc()).limit(limit), visible_to)
     if before is not None:
         query = query.where(Dataset.id < before)
     return session.scalars(query).all()
 
 
-def _restrict(query: Select[Dataset], visible_to: str | None) -> Select[Dataset]:
+def restrict(query: Select[Any], visible_to: str | None) -> Select[Any]:
+    """Restrict a query over datasets to the visible ones of a key, as :func:`list_page`."""
     if visible_to is None:
         return query
     return query.where(or_(Dataset.owner_id == visible_to, Dataset.id.in_(_select_shared(visible_to))))

@@ -49,3 +49,17 @@ class WorkerLease(Base):
     name: Mapped[str] = mapped_column(primary_key=True)
     holder: Mapped[str]
     until: Mapped[datetime]
+
+
+class Worker(Base):
+    """A worker and its last sign of life; see :mod:`app.jobs.workers`."""
+
+    __tablename__ = "workers"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]  # of its machine or container
+    version: Mapped[str]
+    processes: Mapped[int]
+    running_jobs: Mapped[int | None]  # at the last sign of life
+    started_at: Mapped[datetime]
+    seen_at: Mapped[datetime]

@@ -9,11 +9,13 @@ from app.ledger.entries.commitments import Commitment, Terms
 from app.ledger.integrity.checkpoints import CheckpointRef
 from app.ledger.integrity.export import ChainKey, ChainPart
 from app.ledger.integrity.high_water_mark import HighWaterMark
-from app.ledger.overviews import Overview
+from app.ledger.overviews import AccountDatasets, AccountOverview, Overview
 from app.ledger.service import Ledger
 from app.ledger.views import Allocation, Budget, EntryFilter, Exposure, Guarantee, LedgerEntry, LedgerStep, Standing
 
 __all__ = [
+    "AccountDatasets",
+    "AccountOverview",
     "Allocation",
     "Budget",
     "Cause",

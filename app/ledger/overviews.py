@@ -14,11 +14,12 @@ from sqlalchemy import func, select, tuple_
 
 from app.db import ReadSession, now
 from app.ledger.account import locked_account
+from app.ledger.entries import admission
 from app.ledger.entries.balance import RESERVED, Balance
 from app.ledger.entries.charge import Pinned
 from app.ledger.entries.meter import Pot
 from app.ledger.models import Account, Entry, LedgerDataset
-from app.ledger.views import Budget, make_budget
+from app.ledger.views import Amount, Budget, compute_used_share, make_budget
 from app.privacy.accounting import INFINITE
 
 _LEAST_SPAN = timedelta(hours=1)
@@ -41,7 +42,52 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
+class AccountDatasets:
+    """Visible datasets of one account, at least one; ``active`` ones are not deleted."""
+
+    all: tuple[str, ...]
+    active: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AccountOverview:
+    """An account and how long it may last.
+
+    It is for a caller who sees some datasets of the account.
+
+    Attributes:
+        limit: the highest limit of these datasets: the account's, if one of them has no cap.
+        remaining: the largest job that one of the active datasets admits.
+        frozen_at: None if the account is not frozen.
+        more_like_last: further jobs like the last one on an active dataset; None if there was none.
+        lasts: time until the account is used up, at its pace since its first job; None if there is no pace.
+        limits: the limit on epsilon of each dataset: the account's, or its cap where that is lower.
+    """
+
+    limit: Amount
+    spent: Amount
+    reserved: Amount
+    remaining: Amount
+    used_share: float
+    frozen_at: datetime | None
+    more_like_last: int | None
+    lasts: timedelta | None
+    limits: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class _Pace:
+    first: datetime
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Reservations:
+    """The reservations of one dataset: the sequence of the newest, the time of the first, and their number."""
+
+    dataset_id: str
+    account_id: str
+    newest: int
     first: datetime
     jobs: int
 
@@ -57,7 +103,8 @@ def list_overviews(
     rows = session.execute(joined.where(LedgerDataset.dataset_id.in_(dataset_ids))).all()
     accounts = {account.id: account for _, account in rows}
     balances = {account.id: locked_account.read_balance(account) for account in accounts.values()}
-    refused, paces, last = _count_refused(session, accounts), _read_paces(session, accounts), _read_last(session, rows)
+    refused, reservations = _count_refused(session, accounts), _read_reservations(session, accounts)
+    paces, last = _measure_paces(reservations), _read_last(session, reservations)
     return {
         dataset_id: Overview(
             budget := make_budget(account, balances[account.id], dataset_id, caller_id, refused.get(account.id, 0)),
@@ -69,25 +116,79 @@ def list_overviews(
     }
 
 
+def list_accounts(
+    session: ReadSession, accounts: Collection[AccountDatasets], caller_id: str | None = None
+) -> dict[str, AccountOverview]:
+    """Map the first dataset of each account to the account's overview; ``caller_id`` as for :func:`list_overviews`."""
+    shown = {each.all[0]: each for each in accounts}
+    joined = select(LedgerDataset.dataset_id, Account).join(Account, Account.id == LedgerDataset.account_id)
+    rows = session.execute(joined.where(LedgerDataset.dataset_id.in_(shown))).all()
+    reservations = _read_reservations(session, [account.id for _, account in rows])
+    active = {dataset_id for each in accounts for dataset_id in each.active}
+    last = _read_last_of_accounts(session, [each for each in reservations if each.dataset_id in active])
+    paces = _measure_paces(reservations)
+    return {
+        first: _overview_account(account, shown[first], caller_id, last.get(account.id), paces.get(account.id))
+        for first, account in rows
+    }
+
+
+def _overview_account(
+    account: Account, shown: AccountDatasets, caller_id: str | None, last: Entry | None, pace: _Pace | None
+) -> AccountOverview:
+    balance = locked_account.read_balance(account)
+    delta, spent = balance.total.delta, admission.convert_at_limit(balance, balance.total.meter.spent)
+    limits = {dataset_id: balance.limit(dataset_id) for dataset_id in shown.all}
+    largest = admission.find_largest_on_any(balance, shown.active, caller_id) if shown.active else 0.0
+    used_share = compute_used_share(balance)
+    return AccountOverview(
+        limit=Amount(max(limits.values()), delta),
+        spent=Amount(spent, delta),
+        reserved=Amount(max(0.0, admission.compose(balance) - spent), delta),
+        remaining=Amount(largest, delta),
+        used_share=used_share,
+        frozen_at=account.frozen_at,
+        more_like_last=None if last is None else _count_room(balance, last.dataset_id, _parse(last), caller_id),
+        lasts=_extrapolate(used_share, pace),
+        limits=limits,
+    )
+
+
 def _count_refused(session: ReadSession, account_ids: Collection[str]) -> Mapping[str, int]:
     query = select(LedgerDataset.account_id, func.sum(LedgerDataset.refused))
     query = query.where(LedgerDataset.account_id.in_(account_ids)).group_by(LedgerDataset.account_id)
     return {row[0]: row[1] for row in session.execute(query)}
 
 
-def _read_paces(session: ReadSession, account_ids: Collection[str]) -> Mapping[str, _Pace]:
-    query = select(Entry.account_id, func.min(Entry.at), func.count())
-    query = query.where(Entry.account_id.in_(account_ids), Entry.kind == RESERVED).group_by(Entry.account_id)
-    return {account_id: _Pace(first, jobs) for account_id, first, jobs in session.execute(query)}
+def _read_reservations(session: ReadSession, account_ids: Collection[str]) -> list[_Reservations]:
+    query = select(
+        Entry.dataset_id, Entry.account_id, func.max(Entry.sequence), func.min(Entry.at), func.count()
+    ).where(Entry.account_id.in_(account_ids), Entry.kind == RESERVED)
+    return [_Reservations(*row) for row in session.execute(query.group_by(Entry.account_id, Entry.dataset_id))]
 
 
-def _read_last(session: ReadSession, rows: Collection[tuple[str, Account]]) -> Mapping[str, Pinned | None]:
+def _measure_paces(reservations: Collection[_Reservations]) -> Mapping[str, _Pace]:
+    paces = dict[str, _Pace]()
+    for each in reservations:
+        known = paces.get(each.account_id, _Pace(each.first, 0))
+        paces[each.account_id] = _Pace(min(known.first, each.first), known.jobs + each.jobs)
+    return paces
+
+
+def _read_last(session: ReadSession, reservations: Collection[_Reservations]) -> Mapping[str, Pinned | None]:
     """The amounts of each dataset's last reservation."""
-    top = select(Entry.account_id, func.max(Entry.sequence))
-    top = top.where(Entry.account_id.in_({account.id for _, account in rows}), Entry.kind == RESERVED)
-    heads = [tuple(each) for each in session.execute(top.group_by(Entry.account_id, Entry.dataset_id))]
+    heads = [(each.account_id, each.newest) for each in reservations]
     query = select(Entry).where(tuple_(Entry.account_id, Entry.sequence).in_(heads))
     return {entry.dataset_id: _parse(entry) for entry in session.scalars(query)}
+
+
+def _read_last_of_accounts(session: ReadSession, reservations: Collection[_Reservations]) -> Mapping[str, Entry]:
+    """Each account's last reservation among these."""
+    newest = dict[str, int]()
+    for each in reservations:
+        newest[each.account_id] = max(each.newest, newest.get(each.account_id, 0))
+    query = select(Entry).where(tuple_(Entry.account_id, Entry.sequence).in_(list(newest.items())))
+    return {entry.account_id: entry for entry in session.scalars(query)}
 
 
 def _parse(entry: Entry) -> Pinned | None:

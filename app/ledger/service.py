@@ -68,4 +68,5 @@ class Ledger(LedgerContext):
     exposure = staticmethod(views.read_exposure)
     verify_account = standing.verify_account
     chain = export.read_chain
+    accounts = staticmethod(overviews.list_accounts)
     overviews = staticmethod(overviews.list_overviews)

@@ -214,7 +214,7 @@ def make_budget(account: Account, balance: Balance, dataset_id: str, caller_id: 
         spent=standing.spent,
         reserved=standing.reserved,
         remaining=standing.remaining,
-        used_share=_used_share(balance),
+        used_share=compute_used_share(balance),
         jobs=JobCounts(balance.settled, account.balance["unended"], refused),
         version=account.sequence,
         allocations=tuple(_allocation(*each) for each in balance.datasets[dataset_id].allocations.items()) or None,
@@ -323,7 +323,7 @@ def _event(events: list[dict[str, Any]]) -> dict[str, Any]:
     return events[0] if len(events) == 1 else {"kind": "composed", "events": events}
 
 
-def _used_share(balance: Balance) -> float:
+def compute_used_share(balance: Balance) -> float:
     """The used share of the budget.
 
     At the main orders of all tranches, or at the best order of the current limit if that share is larger.

@@ -127,6 +127,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
         OWN | {"owner": 201}, _json(lambda _, ids: declaration(shared_with=[ids["key_id"]])), adds="owner"
     ),
     ("GET /v1/datasets", "query:cursor"): Rule(LISTED, _above("ds")),
+    ("GET /v1/populations", "query:cursor"): Rule(LISTED, _above("ds")),
     ("GET /v1/datasets/{dataset_id}", "path:dataset_id"): Rule(READ),
     ("PATCH /v1/datasets/{dataset_id}", "path:dataset_id"): Rule(OWN, _json(lambda _, __: {"description": "mine"})),
     ("PATCH /v1/datasets/{dataset_id}", "body:shared_with"): Rule(OWN, _json(_everyone)),
@@ -186,6 +187,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("GET /v1/releases/{release_id}/groups", "path:release_id"): Rule(PRIVATE_RELEASE, instead=OF_GROUPS),
     ("HEAD /v1/releases/{release_id}/groups", "path:release_id"): Rule(PRIVATE_RELEASE, instead=OF_GROUPS),
     ("GET /v1/keys", "none"): Rule(OPEN),
+    ("GET /v1/workers", "query:cursor"): Rule(OVERSEE, _above("wrk")),
     ("GET /v1/audit-log", "query:actor"): Rule(OVERSEE, _query(actor="key_id")),
     ("GET /v1/audit-log", "query:target"): Rule(OVERSEE, _query(target="dataset_id")),
     ("GET /v1/audit-log", "query:cursor"): Rule(OVERSEE, _above("aud")),

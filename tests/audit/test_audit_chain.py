@@ -45,6 +45,7 @@ def log(services: Services) -> Callable[[], list[str]]:
     [
         ("UPDATE audit_entries SET actor = 'key_x' WHERE sequence = 2", "audit entry 2: altered"),
         ("UPDATE audit_entries SET count = 9 WHERE sequence = 4", "audit entry 4: altered"),
+        ("UPDATE audit_entries SET obstacle = 'cap' WHERE sequence = 3", "audit entry 3: altered"),
         ("DELETE FROM audit_entries WHERE sequence = 2", "audit entry 2: missing"),
         ("DELETE FROM audit_entries WHERE sequence = 4", "audit head 4: its entry is missing"),
         ("DELETE FROM audit_heads WHERE sequence = 4", "audit entry 4: no head is signed behind it"),

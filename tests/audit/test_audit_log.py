@@ -121,8 +121,8 @@ def test_an_owner_reads_the_refused_jobs_of_an_account(
         answer = api.get(f"/v1/datasets/{first}/refusals", headers=key.headers)
         seen = [{name: each[name] for name in each if name != "at"} for each in answer.json()["items"]]
         assert sorted(seen, key=lambda each: each["dataset_name"]) == [
-            {"dataset_id": first, "dataset_name": "a", "submitted_by": by, "count": 2},
-            {"dataset_id": second, "dataset_name": "b", "submitted_by": by, "count": 1},
+            {"dataset_id": first, "dataset_name": "a", "submitted_by": by, "count": 2, "reason": "limit"},
+            {"dataset_id": second, "dataset_name": "b", "submitted_by": by, "count": 1, "reason": "limit"},
         ]
     pages = [api.get(f"/v1/datasets/{first}/refusals", headers=owner.headers, params={"limit": 1}).json()]
     cursor = {"limit": 1, "cursor": pages[0]["next_cursor"]}

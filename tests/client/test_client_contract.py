@@ -13,18 +13,22 @@ from corevault.replies import dataset as client_dataset
 from corevault.replies import job as client_job
 from corevault.replies import key as client_key
 from corevault.replies import outlook as client_outlook
+from corevault.replies import population as client_population
 from corevault.replies import release as client_release
+from corevault.replies import worker as client_worker
 from corevault.replies._decode import Reply
 from corevault.replies.release import StoredBelief, StoredGroups
 from corevault.resources.jobs import job_request
 from pydantic import BaseModel
 
 from app.auth import schemas as auth
+from app.budgets import population_schemas as populations
 from app.budgets import schemas as budgets
 from app.budgets import what_if_schemas as what_if
 from app.catalogue import schemas as catalogue
 from app.datasets import schemas as datasets
 from app.datasets.uploads import schemas as uploads
+from app.health import workers as health
 from app.http.errors.codes import PROBLEMS
 from app.jobs import schemas as jobs
 from app.releases import schemas as releases
@@ -45,6 +49,9 @@ PAIRS: list[tuple[type[Reply], type[BaseModel]]] = [
     (client_dataset.Allocation, budgets.AllocationView),
     (client_dataset.LedgerEntry, budgets.EntryView),
     (client_dataset.RefusedJobs, budgets.RefusalView),
+    (client_population.Population, populations.PopulationView),
+    (client_population.PopulationDataset, populations.PopulationDataset),
+    (client_worker.Worker, health.WorkerView),
     (client_outlook.JobOutlook, what_if.JobOutlookView),
     (client_outlook.Comparison, what_if.ComparisonView),
     (client_outlook.Outlook, what_if.OutlookView),

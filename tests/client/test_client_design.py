@@ -1,7 +1,7 @@
 """New rows in the design's coordinates: the client reads cells by the server's rules."""
 
 import dataclasses
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -91,6 +91,23 @@ def test_new_rows_have_the_coordinates_of_the_server(column: Column) -> None:
     assert np.isnan(matrix).any(axis=1).tolist() == np.isnan(matrix).all(axis=1).tolist()
     np.testing.assert_allclose(matrix[present], rows[present], atol=1e-6)
     assert stored[PRESENT].sum() == present.sum()
+
+
+@pytest.mark.parametrize(("kind", "value"), [("real", 2.0), ("real", -0.25), ("integer", 2)])
+def test_other_values_of_a_constant_column_have_its_coordinate(kind: Literal["real", "integer"], value: float) -> None:
+    """The server clamps all numbers to the only value. The design states this, because its scale does not."""
+    declared = (Declared("x", kind, value, value), Declared("y", "real", 0, 1))
+    spec = ModelSpec("linear-regression", ("x",), "y")
+    design = make_problem(spec, DeclaredFacts(declared, 100, {"kind": "row"}, "private", 1e-6)).design
+    cells = ["2", "-0.25", "2.5", "1e9", "", "x"]
+    stored = parse_cells(declared, {"x": pa.array(cells), "y": pa.array(["0"] * len(cells))}, len(cells))
+    rows, _, present = design.encode(stored)
+    columns = [
+        DesignColumn(name=each.name, source=each.source, transform=dict(each.transform)) for each in design.columns
+    ]
+    matrix = design_matrix(columns, {"x": cells}, null_rows="nan")
+    np.testing.assert_array_equal(matrix[present], rows[present])
+    assert (np.isnan(matrix).all(axis=1) == ~present).all()
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ CALLS: Final[dict[str, tuple[Call, list[Answer]]]] = {
         [],
     ),
     "list_datasets": (lambda client: client.datasets.list(limit=1), []),
+    "list_populations": (lambda client: client.datasets.populations(limit=1), []),
     "read_dataset": (lambda client: client.datasets.get("ds_1"), []),
     "change_dataset": (
         lambda client: client.datasets.update(
@@ -92,6 +93,7 @@ CALLS: Final[dict[str, tuple[Call, list[Answer]]]] = {
     "read_points": (lambda client: client.releases.points("rel_1", "csv"), []),
     "read_belief": (lambda client: client.releases.belief("rel_1"), [ok(Published().release)]),
     "read_groups": (lambda client: client.releases.groups("rel_1"), [ok(Published().release)]),
+    "list_workers": (lambda client: client.workers(limit=1), []),
     "read_audit_log": (
         lambda client: client.audit_log(
             actor="key_1",

@@ -16,6 +16,8 @@ from app.db import now
 from app.errors import DependencyUnavailable
 from app.health.readiness import Readiness
 from app.inference.audit.batches import list_weights
+from app.jobs import workers
+from app.jobs.models import Worker
 from tests.dashboard.browser import code_of, sign_in
 from tests.dashboard.conftest import Open
 from tests.dashboard.html_checks import find_faults, remove_scripts
@@ -192,3 +194,20 @@ def test_the_system_page_states_the_readiness(
     assert "The service is not ready" in browser.get("/dashboard/system").text
     monkeypatch.setattr(Readiness, "check", lambda _: ("broker",))
     assert "works without broker" in browser.get("/dashboard/system").text
+
+
+def test_the_system_page_shows_workers(house: House, browse: Open, auditor: rows.Key) -> None:
+    """A silent worker is not healthy, and its number of jobs is unknown."""
+    browser = browse(auditor)
+    assert "it is unknown whether one runs" in browser.get("/dashboard/system").text
+    with house.database.write() as tx:
+        killed, _ = (workers.begin(tx, name=name, version="1", processes=2) for name in ("killed-one", "alive-one"))
+        tx.execute(update(Worker).where(Worker.id == killed).values(seen_at=now() - timedelta(minutes=5)))
+    page = browser.get("/dashboard/system").text
+    assert find_faults(page) == []
+    cells = {name: page.partition(f">{name}<")[2].partition("</tr>")[0] for name in ("killed-one", "alive-one")}
+    assert "state-worker-silent" in cells["killed-one"]
+    assert 'data-label="Running jobs">unknown<' in cells["killed-one"]
+    assert "state-worker-alive" in cells["alive-one"]
+    assert 'data-label="Running jobs">0<' in cells["alive-one"]
+    assert "/v1/workers" in page

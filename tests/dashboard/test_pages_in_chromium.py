@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from app.db import now
+from app.jobs import workers
 from app.ledger import Cause
 from app.releases.models import Release
 from support.chromium import Chromium, Page
@@ -45,6 +46,11 @@ class States:
             assert refused.status_code in {409, 422}
             self.deleted = house.ready_dataset(owner, name=LONG[:190])
             assert client.delete(f"/v1/datasets/{self.deleted}", headers=owner.headers).status_code == 200
+        for name in ("census of last year", LONG[:190], "census of two years ago"):
+            self.related = house.ready_dataset(owner, name=name, population="residents")
+        with house.database.write() as tx:
+            for name in ("worker-1", LONG[:60]):
+                workers.begin(tx, name=name, version="0.1.0", processes=2)
         self.frozen = house.ready_dataset(owner, name="frozen", population="p" * 190)
         with house.database.write() as tx:
             house.ledger.freeze(tx, self.frozen, Cause.RUN)
@@ -75,7 +81,7 @@ class States:
         yield from {
             "owner": (
                 *(f"/dashboard/datasets/{each}" for each in (self.rejected, self.deleted, self.frozen)),
-                *(f"/dashboard/populations/{each}" for each in (self.deleted, self.frozen)),
+                *(f"/dashboard/populations/{each}" for each in (self.deleted, self.frozen, self.related)),
                 *(f"/dashboard/jobs/{each}" for each in (self.running, self.failed)),
                 *(f"/dashboard/releases/{each}" for each in self.releases[1:]),
                 f"/dashboard/price?dataset_id={self.dataset}",

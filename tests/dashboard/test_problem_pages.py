@@ -81,7 +81,7 @@ def test_an_unexpected_error_is_a_page_without_its_message(
         raise RuntimeError("canary")
 
     with open_browser(application, owner) as browser:
-        monkeypatch.setattr("app.dashboard.pages.populations.list_overviews", fail)
+        monkeypatch.setattr("app.dashboard.pages.populations.list_accounts", fail)
         answer = browser.get("/dashboard")
     assert (answer.status_code, code_of(answer)) == (500, "internal")
     assert "canary" not in answer.text

@@ -346,7 +346,7 @@ def test_a_remembered_chart_has_every_new_refusal(
     """Owner and auditor see all marks, in any order of their visits."""
 
     def refuse(days: int, count: int) -> RefusedJobs:
-        return RefusedJobs(f"aud_{days:026}", START + timedelta(days=days), None, long_history, count)
+        return RefusedJobs(f"aud_{days:026}", START + timedelta(days=days), None, long_history, count, None)
 
     refused = [refuse(2, 3)]
     monkeypatch.setattr(service, "list_refused_jobs", lambda *_, **__: refused)

@@ -130,7 +130,11 @@ def test_a_refused_submission_is_counted_and_explained(
         if each["action"] == "POST /dashboard/jobs"
     ]
     assert (entry["code"], entry["target"], entry["actor"]) == ("budget_exceeded", dataset, analyst.id)
-    assert 'class="chart-refusal"' in browse(auditor).get(f"/dashboard/populations/{dataset}").text
+    assert entry["obstacle"] == "limit"
+    account = browse(auditor).get(f"/dashboard/populations/{dataset}").text
+    assert 'class="chart-refusal"' in account
+    assert '<td data-label="Not covered by">the account&#39;s limit</td>' in account
+    assert "not covered by the account&#39;s limit" in browse(auditor).get("/dashboard/audit-log").text
 
 
 def test_forms_from_other_sites_submit_no_job(house: House, browse: Open, analyst: rows.Key, dataset: str) -> None:

@@ -9,12 +9,15 @@ from tools.guide.pages import make_page, make_tree
 
 FOLDER: Final = "reference/sdk"
 PAGES: Final = {
-    "connect": ("Connect", "Client connect Page Me replies.catalogue.Catalogue replies.audit.AuditEntry"),
+    "connect": (
+        "Connect",
+        "Client connect Page Me replies.catalogue.Catalogue replies.audit.AuditEntry replies.worker.Worker",
+    ),
     "datasets": ("Datasets", "Schema Column real integer binary categorical Dataset OpenUpload TableCheck"),
     "budgets": (
         "Budgets",
         """Budget Cost Allocation replies.dataset.JobCounts JobOutlook Comparison Outlook
-        Risk LedgerEntry RefusedJobs Recomputation VerifiedLedger""",
+        Risk LedgerEntry RefusedJobs Recomputation VerifiedLedger Population PopulationDataset""",
     ),
     "models": (
         "Models",

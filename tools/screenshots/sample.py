@@ -1,4 +1,4 @@
-"""The data of the images: a made-up ward with two datasets, an analyst, releases and a refused job."""
+"""The data of the images: a made-up ward with three datasets, an analyst, releases and a refused job."""
 
 import random
 from collections.abc import Iterator
@@ -42,11 +42,13 @@ def make_sample(address: str, admin_key: str, folder: Path) -> Sample:
             SCHEMA,
             slots=5_000,
             epsilon=2.0,
+            population="patients",
             shared_with=[analyst],
             description="One row a patient.",
         )
         ours.datasets.upload(dataset, table)
         ours.datasets.wait_until_ready(dataset)
+        ours.datasets.create("Ward visits 2025", SCHEMA, slots=5_000, epsilon=1.0, population="patients")
         ours.datasets.create("Staff survey", Schema(integer("years", 0, 50), binary("content")), slots=800, epsilon=1.0)
         ours.jobs.wait(ours.jobs.submit(dataset, SMALL, size=20, epsilon=0.2, purpose="Pilot"))
         job = hers.jobs.wait(hers.jobs.submit(dataset, MODEL, size=40, epsilon=0.8, purpose="Table 2 of the study"))

@@ -30,6 +30,7 @@ from app.dashboard.routing import make_page_router
 from app.dashboard.visitors import Visitor
 from app.dashboard.wording import ENTRY_KINDS, format_number
 from app.datasets import access
+from app.datasets.populations import find_population
 from app.db import ReadSession, now
 from app.errors import InvalidRequest
 from app.http.requests.pagination import PageRequest, make_page
@@ -166,6 +167,7 @@ def show_population(
     with services.database.read() as session:
         dataset = access.find_visible(session, visitor, dataset_id)
         budget = budgets.read_budget(session, services.ledger, visitor, dataset_id)
+        population = find_population(session, access.choose_key_filter(visitor), dataset)
         overview = budgets.list_overviews(session, services.ledger, visitor, [dataset])[dataset_id]
         key_names = auth.read_names(session, [each.key_id for each in budget.allocations or ()])
         exposure, guarantee = budgets.read_exposure(session, services.ledger, visitor, dataset_id)
@@ -187,19 +189,18 @@ def show_population(
                 _find_chart(session, services, visitor, budget, criteria=criteria, refused=refused) if found else None
             )
             history = _make_history(session, visitor, found, paging, chart=chart, refused=refused)
-    spent = budget.spent.epsilon
-    label = f"Of a limit of {format_number(budget.limit.epsilon)}: {format_number(spent)} spent"
     return render(
         request,
         "population",
         visitor,
         twins=tuple(f"/v1/datasets/{dataset_id}/{part}" for part in ("budget", *(_OF_HISTORY if history else ()))),
         dataset=dataset,
+        population=population,
         budget=budget,
         overview=overview,
         hatch=HATCH,
-        bar=draw_bar(spent, budget.reserved.epsilon, budget.limit.epsilon, label),
-        spent_risk=measure_spent(exposure, spent, budget.spent.delta),
+        bar=_draw_bar(budget),
+        spent_risk=measure_spent(exposure, budget.spent.epsilon, budget.spent.delta),
         limit_risk=bound_limit(guarantee),
         trade_off=_draw_trade_off(exposure, guarantee, budget),
         history=history,
@@ -212,6 +213,12 @@ def show_population(
         key_names=key_names,
         keys=list_keys(services, visitor, dataset),
     )
+
+
+def _draw_bar(budget: Budget) -> Markup:
+    spent, limit = budget.spent.epsilon, budget.limit.epsilon
+    label = f"Of a limit of {format_number(limit)}: {format_number(spent)} spent"
+    return draw_bar(spent, budget.reserved.epsilon, limit, label)
 
 
 def _draw_trade_off(exposure: Exposure, guarantee: Guarantee, budget: Budget) -> Markup:

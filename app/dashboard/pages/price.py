@@ -28,7 +28,7 @@ from app.errors import (
     RateLimited,
     StateConflict,
 )
-from app.http.errors.problems import find_status
+from app.http.errors.problems import find_status, note_error
 from app.inference import registry
 from app.jobs.accuracy_targets import MOST_QUOTES
 from app.jobs.schemas import JobBody
@@ -119,7 +119,7 @@ def _refuse(
     if isinstance(refusal, Mistakes):
         note_refusal(InvalidRequest.code)
         return _render(request, visitor, dataset, typed, refusal, status=find_status(InvalidRequest()))
-    note_refusal(refusal.code)
+    note_error(refusal)
     page = _render(request, visitor, dataset, typed, make_mistakes(refusal, typed), status=find_status(refusal))
     page.headers.update(getattr(refusal, "headers", {}))
     return page

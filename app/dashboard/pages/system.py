@@ -1,10 +1,11 @@
 """The state of the service, for administrators and auditors; it changes nothing."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fastapi import Request
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
 from app.dashboard.rendering import render
@@ -13,7 +14,8 @@ from app.dashboard.visitors import OverseerVisitor
 from app.errors import DependencyUnavailable
 from app.health.gauges import Gauges
 from app.health.readiness import Readiness
-from app.services import Shared
+from app.jobs.workers import WorkerState, list_workers
+from app.services import Services, Shared
 
 router = make_page_router()
 _SHOWN: Final[Mapping[tuple[str, str], str]] = {
@@ -36,6 +38,10 @@ _SHOWN: Final[Mapping[tuple[str, str], str]] = {
 """Metric and label -> words. Counts of uploads by outcome are left out, because outcomes depend on rows."""
 
 
+_MOST_WORKERS: Final = 100
+_STATES: Final = {"alive": "Alive", "silent": "No sign of life", "unknown": "Unknown"}
+
+
 @router.get("/system")
 def show_system(request: Request, services: Shared, visitor: OverseerVisitor) -> Response:
     """Show the readiness of the service, its queues and its keys."""
@@ -55,7 +61,9 @@ def show_system(request: Request, services: Shared, visitor: OverseerVisitor) ->
         request,
         "system",
         visitor,
-        twins=("/health/ready",),
+        twins=("/health/ready", f"/v1/workers?limit={_MOST_WORKERS}"),
+        workers=_list_workers(services),
+        names_of_states=_STATES,
         fault=fault,
         without=without,
         sweeps=values.get(("corevault_sweeper_up", ""), 0.0) > 0,
@@ -64,6 +72,15 @@ def show_system(request: Request, services: Shared, visitor: OverseerVisitor) ->
         verification_keys=services.verification_keys,
         limits=services.limits,
     )
+
+
+def _list_workers(services: Services) -> Sequence[WorkerState] | None:
+    """List the newest workers; None if the database does not answer."""
+    try:
+        with services.database.read() as session:
+            return list_workers(session, limit=_MOST_WORKERS)
+    except (SQLAlchemyError, DependencyUnavailable):
+        return None
 
 
 def _describe_audit(values: Mapping[tuple[str, str], float]) -> Mapping[str, object] | None:

@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse
 
 from app.context import note_refusal
 from app.errors import (
+    BudgetExceeded,
     ContentTooLarge,
     CorevaultError,
     Internal,
@@ -60,10 +61,15 @@ def find_status(error: CorevaultError) -> int:
     return int(getattr(error, "http_status", PROBLEMS[error.code][0]))
 
 
+def note_error(error: CorevaultError) -> None:
+    """Note the error in the context of the current request, for its audit entry."""
+    note_refusal(error.code, error.obstacle if isinstance(error, BudgetExceeded) else None)
+
+
 def make_response(error: CorevaultError, request_id: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """Make the response for a domain error, with the headers that its status requires."""
     status = find_status(error)
-    note_refusal(error.code)
+    note_error(error)
     extra = dict(headers or {})
     if status == 401:
         extra["WWW-Authenticate"] = "Bearer"

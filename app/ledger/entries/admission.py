@@ -1,12 +1,14 @@
 """Admission of charges, in integers: one tranche must have room, and every cap."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 
-from app.ledger.entries.balance import Balance
+from app.ledger.entries.balance import Balance, Share
 from app.ledger.entries.charge import Charge, Pinned, check_priced, compute_amounts
+from app.ledger.entries.meter import Pot
 from app.privacy.accounting import INFINITE, UNIT_BITS, compute_epsilon
 
 _MARGIN = 1e-9
@@ -137,19 +139,25 @@ def find_largest_gaussian(balance: Balance, dataset_id: str, caller_id: str | No
     Within the allocation of ``caller_id``, if there is one. A Gaussian's divergence is ``rho * order``, so the tightest
     of the meters leaves ``rho = max slack/order``.
     """
-    pots = [balance.total]
-    share = balance.datasets[dataset_id]
-    if share.cap is not None:
-        pots.append(share.cap)
-    if caller_id is not None and caller_id in share.allocations:
-        pots.append(share.allocations[caller_id])
-    best = max(_largest_rho(pot.orders, pot.meter.slack) for pot in balance.tranches)
-    rho = min(best, *(_largest_rho(pot.orders, pot.meter.slack) for pot in pots))
+    return find_largest_on_any(balance, (dataset_id,), caller_id)
+
+
+def find_largest_on_any(balance: Balance, dataset_ids: Iterable[str], caller_id: str | None = None) -> float:
+    """The largest of :func:`find_largest_gaussian` over several datasets, at least one."""
+    best = max(_largest_rho(pot) for pot in balance.tranches)
+    shares = (balance.datasets[dataset_id] for dataset_id in dataset_ids)
+    rho = min(best, _largest_rho(balance.total), max(_largest_rho_within(share, caller_id) for share in shares))
     if rho < _LEAST_RHO or balance.frozen:
         return 0.0
     return convert_at_limit(balance, tuple(min(int(rho * order), INFINITE) for order in balance.total.orders))
 
 
-def _largest_rho(orders: tuple[float, ...], slack: tuple[int, ...]) -> float:
-    best = max(left / order for left, order in zip(slack, orders, strict=True))
+def _largest_rho_within(share: Share, caller_id: str | None) -> float:
+    """The divergence per order that the dataset's cap and the caller's allocation leave."""
+    pots = (share.cap, None if caller_id is None else share.allocations.get(caller_id))
+    return min((_largest_rho(pot) for pot in pots if pot is not None), default=math.inf)
+
+
+def _largest_rho(pot: Pot) -> float:
+    best = max(left / order for left, order in zip(pot.meter.slack, pot.orders, strict=True))
     return best * (1 - _MARGIN) - 1

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from operator import add, sub
 from typing import Any
 
-from app.ledger.entries.numbers import pack, packed_once, unpack, unpack_floats
+from app.ledger.entries.numbers import pack, packed_once, unpack, unpack_floats, unpacked_once
 from app.privacy.accounting import INFINITE
 from app.privacy.filter import Filter
 
@@ -53,7 +53,7 @@ class Meter:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Meter":
-        return cls(unpack(document["bounds"]), unpack(document["spent"]), unpack(document["reserved"]))
+        return cls(unpacked_once(document["bounds"]), unpack(document["spent"]), unpack(document["reserved"]))
 
 
 def _move(before: tuple[int, ...], each: Sequence[int], times: int) -> tuple[int, ...]:

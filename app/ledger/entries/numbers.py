@@ -17,5 +17,10 @@ def unpack(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split()))
 
 
+unpacked_once = lru_cache(maxsize=1024)(unpack)
+"""For integers that seldom change: bounds."""
+
+
+@lru_cache(maxsize=1024)
 def unpack_floats(text: str) -> tuple[float, ...]:
     return tuple(map(float, text.split()))

@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from corevault.replies.job import Job, JobEvent, Quote
     from corevault.replies.key import ApiKey, KeyName, Me, SigningKey
     from corevault.replies.outlook import Comparison, JobOutlook, Outlook, Recomputation, Risk
+    from corevault.replies.population import Population, PopulationDataset
     from corevault.replies.release import Certificate, Points, Reason, Release, Reliability
     from corevault.schema import Column, Schema, binary, categorical, integer, real
     from corevault.terms import fourier, interaction, network, polynomial, spline
@@ -162,6 +163,8 @@ __all__ = [
     "Particles",
     "Points",
     "PoissonRegression",
+    "Population",
+    "PopulationDataset",
     "PreconditionFailed",
     "PrivacyAlarm",
     "ProbitRegression",
@@ -242,6 +245,7 @@ _NAMES = {
     "replies.job": "Job JobEvent Quote",
     "replies.key": "ApiKey KeyName Me SigningKey",
     "replies.outlook": "Comparison JobOutlook Outlook Recomputation Risk",
+    "replies.population": "Population PopulationDataset",
     "replies.release": "Certificate Points Reason Release Reliability",
     "schema": "Column Schema binary categorical integer real",
     "terms": "fourier interaction network polynomial spline",

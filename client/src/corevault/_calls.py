@@ -20,6 +20,7 @@ from corevault.replies.catalogue import Catalogue
 from corevault.replies.dataset import Dataset
 from corevault.replies.job import Quote, Quotes, make_quote_row
 from corevault.replies.key import ApiKey, Me, SigningKey
+from corevault.replies.worker import Worker
 from corevault.resources.datasets import AsyncDatasets
 from corevault.resources.jobs import DEFAULT_METHOD, AsyncJobs, job_request
 from corevault.resources.keys import AsyncKeys
@@ -278,6 +279,14 @@ class Calls:
         criteria["actor"] = None if actor is None else read_id(actor, ApiKey)
         criteria |= {"since": write_time(since, "since"), "until": write_time(until, "until")}
         return await fetch_page(self._http, "/v1/audit-log", AuditEntry, criteria)
+
+    async def workers(self, *, limit: int | None = None) -> Page[Worker]:
+        """The workers and their last signs of life, newest first (admin, auditor).
+
+        >>> {worker.state for worker in admin.workers()} <= {"alive", "silent", "unknown"}
+        True
+        """
+        return await fetch_page(self._http, "/v1/workers", Worker, {"limit": limit})
 
     async def methods(self) -> Catalogue:
         """The methods and models that the server offers.

@@ -127,6 +127,7 @@ class Client:
     buy = blocking(Calls.buy)
     stream = blocking(Calls.stream)
     audit_log = blocking(Calls.audit_log)
+    workers = blocking(Calls.workers)
     methods = blocking(Calls.methods)
     signing_keys = blocking(Calls.signing_keys)
 

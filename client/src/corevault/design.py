@@ -159,6 +159,8 @@ def _scale_cells(design: Sequence[DesignColumn], cells: Cells, column: Column | 
         values = parse_undeclared_numbers(design[0].source, scales[0], cells)
     else:
         values = _impute(column, parse_values(column, cells))
+    if design[0].transform.get("constant"):
+        return 0.0 * values[:, None]  # all numbers are clamped to the only value
     scaled: Array = np.column_stack([np.clip((values - center) / scale, -1.0, 1.0) for center, scale in scales])
     return scaled
 

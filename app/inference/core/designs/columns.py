@@ -100,6 +100,8 @@ class ColumnEncoder:
         else:
             center, divisor, _ = self._scaling
             affine = {"kind": "affine", "type": column.type, "center": center, "scale": divisor}
+            if column.is_constant:  # its scale is that of wider bounds, too
+                affine["constant"] = True
             yield DesignColumn(column.name, column.name, affine)
 
     def _make_values(self) -> Values:

@@ -29,3 +29,4 @@ class AuditEntry(Reply):
     count: int = 1
     request_id: str | None = None
     reason: str | None = None
+    obstacle: str | None = None

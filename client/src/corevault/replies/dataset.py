@@ -190,19 +190,21 @@ class Budget(Reply):
 class RefusedJobs(Reply):
     """Jobs of one key that the budget did not cover. ``count`` is their number, within about a minute from ``at`` on.
 
-    They cost nothing and are not in the ledger's chain.
+    They cost nothing and are not in the ledger's chain. ``reason`` is ``limit``, ``cap`` or ``allocation``, as in a
+    quote. It is None for refusals that an earlier version of the server recorded.
 
     >>> list(client.datasets.refusals("clinic"))
     []
     """
 
-    SHOWN: ClassVar[tuple[str, ...]] = ("at", "dataset_name", "submitted_by", "count")
+    SHOWN: ClassVar[tuple[str, ...]] = ("at", "dataset_name", "submitted_by", "count", "reason")
 
     at: datetime
     dataset_id: str
     dataset_name: str | None = None
     submitted_by: KeyName | None = None
     count: int = 1
+    reason: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

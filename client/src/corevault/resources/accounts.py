@@ -12,6 +12,7 @@ from corevault.pages import Page, fetch_page
 from corevault.replies.dataset import Budget, Dataset, LedgerEntry, RefusedJobs
 from corevault.replies.key import ApiKey, SigningKey
 from corevault.replies.outlook import Comparison, JobOutlook, Recomputation
+from corevault.replies.population import Population
 from corevault.verification import read_pins
 
 
@@ -24,6 +25,14 @@ class AsyncAccounts:
 
     def __init__(self, http: Http) -> None:
         self._http = http
+
+    async def populations(self, *, limit: int | None = None) -> Page[Population]:
+        """The populations of the datasets that the key may see, with their accounts.
+
+        >>> next(iter(client.datasets.populations())).unit
+        {'kind': 'row'}
+        """
+        return await fetch_page(self._http, "/v1/populations", Population, {"limit": limit})
 
     async def budget(self, dataset_id: str | Dataset) -> Budget:
         """The limit of the account, and the spent, reserved and remaining cost.
@@ -182,6 +191,7 @@ class Accounts:
     def __init__(self, calls: AsyncAccounts) -> None:
         self._calls = calls
 
+    populations = blocking(AsyncAccounts.populations)
     budget = blocking(AsyncAccounts.budget)
     set_budget = blocking(AsyncAccounts.set_budget)
     preview_job = blocking(AsyncAccounts.preview_job)
