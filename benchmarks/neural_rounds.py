@@ -14,7 +14,6 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,7 +71,7 @@ PAGE: Final = """# Neural linear regression, trained again after each batch
 
 {tables}
 
-![Error by the number of points](neural-rounds.png)
+![Error by rounds](neural-rounds.png)
 
 ## Published
 The thesis states its results in figures, as medians of 30 trials. Without wrong batches, all methods have similar
@@ -289,22 +288,22 @@ def render_page(lines: Sequence[Line], circumstances: dict[str, str]) -> str:
 
 
 def draw(lines: Sequence[Line], path: Path) -> None:
-    """Draw median errors by the number of points: shares of wrong batches above, values of beta below."""
+    """Draw median errors by rounds: methods above, values of beta below."""
     shares, medians = list(dict.fromkeys(line.wrong for line in lines)), list_medians(lines)
     figure, panels = plt.subplots(
         2, len(shares), figsize=(3.6 * len(shares), 6.4), sharex=True, sharey=True, squeeze=False, layout="constrained"
     )
-    main = (RANDOM, SPARSE_VI, label_beta(BETA))
-    for row, choices in zip(panels, (main, tuple(map(label_beta, sorted((BETA, *BETAS))))), strict=True):
+    methods = (RANDOM, SPARSE_VI, label_beta(BETA))
+    for row, choices in zip(panels, (methods, tuple(map(label_beta, sorted((BETA, *BETAS))))), strict=True):
         for panel, share in zip(row, shares, strict=True):
-            for marker, choice in zip(cycle("os^"), choices, strict=False):
-                places = [(points, rmse) for key, (rmse, points, _) in medians.items() if key[:2] == (share, choice)]
+            for marker, choice in zip("os^", choices, strict=True):
+                places = [(key[2], rmse) for key, (rmse, *_) in medians.items() if key[:2] == (share, choice)]
                 panel.plot(*zip(*sorted(places), strict=True), marker=marker, markersize=3, lw=1, label=choice)
-            panel.set(title=f"{share:.0%} wrong batches", yscale="log")
+            panel.set(title=f"{share:.0%} wrong batches")
         row[0].set_ylabel("RMSE on fresh houses")
         row[-1].legend(fontsize=7)
     for panel in panels[-1]:
-        panel.set_xlabel("points")
+        panel.set_xlabel(f"rounds of {BATCH} rows, after {START}")
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
