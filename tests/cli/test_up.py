@@ -31,6 +31,12 @@ class Running(Daemon):
         answer = self.client.get("/v1/me", headers={"Authorization": f"Bearer {key}"})
         return str(answer.json()["role"])
 
+    def list_workers(self) -> list[tuple[str, int]]:
+        """List state and running jobs of each worker."""
+        key = {"Authorization": f"Bearer {self.key_file.read_text()}"}
+        items = self.client.get("/v1/workers", headers=key).json()["items"]
+        return [(each["state"], each["running_jobs"]) for each in items]
+
     def close(self) -> None:
         super().close()
         self.client.close()
@@ -50,6 +56,8 @@ def test_up_restarts_children_and_continues_after_ctrl_c(tmp_path: Path) -> None
         eventually(second.ready, "it never became ready again")
         assert second.key_file.read_text() == key
         assert second.role_of(key) == "admin"
+        # The worker that was killed is still listed, and the one that was stopped is not.
+        eventually(lambda: len(second.list_workers()) == 2, "its worker gave no sign of life")
         _check_kill(second)
 
 
@@ -58,11 +66,13 @@ def _check_restart(running: Running) -> None:
     before = running.children()
     assert {os.getpgid(child) for child in before} == {running.process.pid}
     eventually(lambda: running.log().count("worker ready") == 1, "its worker never became ready")
+    eventually(lambda: running.list_workers() == [("alive", 0)], "its worker gave no sign of life")
     for child in before:
         os.kill(child, signal.SIGKILL)
     eventually(lambda: len(set(running.children()) - set(before)) == 2, "the killed processes were not restarted")
     eventually(running.ready, "it was not ready again")
     eventually(lambda: running.log().count("worker ready") == 2, "its worker was not ready again")
+    eventually(lambda: len(running.list_workers()) == 2, "the new worker gave no sign of life")
 
 
 def _check_ctrl_c(running: Running) -> None:
