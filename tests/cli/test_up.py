@@ -56,7 +56,7 @@ def test_up_restarts_children_and_continues_after_ctrl_c(tmp_path: Path) -> None
         eventually(second.ready, "it never became ready again")
         assert second.key_file.read_text() == key
         assert second.role_of(key) == "admin"
-        # The worker that was killed is still listed, and the one that was stopped is not.
+        # A worker that was killed is still listed. A stopped worker is not.
         eventually(lambda: len(second.list_workers()) == 2, "its worker gave no sign of life")
         _check_kill(second)
 
