@@ -140,7 +140,8 @@ def test_refusals_are_marked_with_time_and_submitter(
         assert "2 jobs that the budget did not cover" in page
         assert f'href="/v1/datasets/{dataset}/refusals"' in page
         for name in names:
-            assert f'<td data-label="By">{name}</td><td class="number" data-label="Jobs">1</td>' in page
+            cells = f'<td data-label="By">{name}</td><td data-label="Not covered by">the account&#39;s limit</td>'
+            assert f'{cells}<td class="number" data-label="Jobs">1</td>' in page
     assert "2 jobs that the budget" not in browse(owner).get(address, params={"until": "2020-01-01"}).text
     page = browse(analyst).get(address).text
     assert "<dd>2<span" in page
