@@ -6,7 +6,7 @@ A message contains nothing that was read from rows or sent by a caller. The clas
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,10 @@ class OffsetMismatch(CorevaultError):
     def __init__(self, detail: str | None = None, offset: int = 0) -> None:
         super().__init__(detail, offset=offset)
         self.headers = {"Upload-Offset": str(offset)}
+
+
+LackingBudget = Literal["limit", "cap", "allocation"]
+"""Which budget has no room for a job: the account's limit, the dataset's cap, or the key's allocation."""
 
 
 class BudgetExceeded(CorevaultError):

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import matplotlib as mpl
 import numpy as np
@@ -30,7 +30,7 @@ from app.inference.core.designs import feature_from_json
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan, ModelSpec, PlanRequest
-from app.inference.core.problems import make_problem
+from app.inference.core.problems import Problem, make_problem
 from app.inference.core.row_source import PRESENT
 from app.inference.methods.psvi.groups import RowSet, SetRound, join_sets
 from app.inference.methods.public_table import PublicTable
@@ -184,7 +184,7 @@ class Run:
                 chosen, weights = self._add(chosen, weights, problem, table, plan, rng)
             yield Line(self.wrong, self.choice, self.seed, done, count, wrong, rmse, time.process_time() - started)
 
-    def _make_problem(self, chosen: Sequence[int], training: int) -> tuple[Any, PublicTable, MechanismPlan]:
+    def _make_problem(self, chosen: Sequence[int], training: int) -> tuple[Problem, PublicTable, MechanismPlan]:
         """Train a network on the chosen rows, and make the regression on its outputs."""
         columns = self.rows.as_columns()
         names = [name for name in columns if name != "y"]
@@ -223,7 +223,7 @@ class Run:
         self,
         chosen: list[int],
         weights: Array64,
-        problem: Any,
+        problem: Problem,
         table: PublicTable,
         plan: MechanismPlan,
         rng: np.random.Generator,
@@ -239,7 +239,7 @@ class Run:
         sets, weights = turn.add(offered, sets, weights)
         return [int(each.label) for each in sets], weights
 
-    def _compute_error(self, problem: Any, sets: Sequence[RowSet], weights: Array64) -> float:
+    def _compute_error(self, problem: Problem, sets: Sequence[RowSet], weights: Array64) -> float:
         """Compute the root mean square error of the posterior mean on the fresh houses."""
         model, design, prior = problem
         points = join_sets(sets, weights, design.width)

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import ConfigDict
 
+from app.errors import LackingBudget
 from app.http.requests.bodies import ResponseBody
 
 OutcomeName = Literal["succeeded", "refused", "failed"]
@@ -62,7 +63,7 @@ class AuditView(ResponseBody):
     """Id of the call, or of the first of several."""
     reason: str | None
     """Reason that the actor gave, for calls that require one."""
-    obstacle: Literal["limit", "cap", "allocation"] | None
+    obstacle: LackingBudget | None
     """Which budget refused the jobs, for the code `budget_exceeded`: as `reason` of a quote. Null otherwise."""
     entry_hash: str | None
     """Hash of the entry, in hexadecimal; null until the entry is chained."""

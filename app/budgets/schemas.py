@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from app.auth.schemas import KeyReference
+from app.errors import LackingBudget
 from app.http.requests.bodies import Body, ResponseBody
 
 _HASH = "5f" * 32
@@ -162,7 +163,7 @@ class RefusalView(ResponseBody):
     """The key that submitted the jobs."""
     count: int
     """Number of jobs that were refused, within about a minute."""
-    reason: Literal["limit", "cap", "allocation"] | None
+    reason: LackingBudget | None
     """Why they were refused, as in quotes; null for refusals that an earlier version recorded.
 
     `limit`: the account's limit did not cover them. `cap`: the dataset's limit within the account. `allocation`: the

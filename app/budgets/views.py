@@ -1,8 +1,8 @@
 """Response bodies of ledger entries and refused jobs, with names of datasets and submitters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Final, Literal
+from typing import cast
 
 from app.audit.repository import RefusedJobs
 from app.auth import repository as auth
@@ -10,14 +10,9 @@ from app.auth.schemas import KeyReference
 from app.budgets.schemas import EntryView, RefusalView
 from app.datasets import repository as datasets
 from app.db import ReadSession
+from app.errors import LackingBudget
 from app.jobs import repository as jobs
 from app.ledger import LedgerEntry
-
-_REASONS: Final[Mapping[str, Literal["limit", "cap", "allocation"]]] = {
-    "limit": "limit",
-    "cap": "cap",
-    "allocation": "allocation",
-}
 
 
 def make_entry_views(session: ReadSession, entries: Sequence[LedgerEntry]) -> list[EntryView]:
@@ -36,7 +31,7 @@ def make_refusal_views(session: ReadSession, refused: Sequence[RefusedJobs]) -> 
     callers = auth.read_names(session, {each.key_id for each in refused if each.key_id is not None})
     return [
         RefusalView(
-            reason=_REASONS.get(each.obstacle or ""),
+            reason=cast("LackingBudget | None", each.obstacle),
             at=each.at,
             dataset_id=each.dataset_id,
             dataset_name=names.get(each.dataset_id),

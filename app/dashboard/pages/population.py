@@ -49,6 +49,8 @@ _MOST_DRAWINGS: Final = 64
 """Remembered charts of a process, each of about 30 kB. The caller's access is checked before one is used."""
 _MOST_REFUSALS: Final = 10_000
 _REFUSAL_ROWS: Final = 20
+_MOST_MEMBERS: Final = 200
+"""Datasets of the account that the page lists."""
 _OF_HISTORY: Final = ("ledger", "refusals")
 router = make_page_router()
 Text = Annotated[str, Query(max_length=40)]
@@ -196,6 +198,7 @@ def show_population(
         twins=tuple(f"/v1/datasets/{dataset_id}/{part}" for part in ("budget", *(_OF_HISTORY if history else ()))),
         dataset=dataset,
         population=population,
+        members=population.members[:_MOST_MEMBERS],
         budget=budget,
         overview=overview,
         hatch=HATCH,
