@@ -39,7 +39,7 @@ class Population(Reply):
     True
     """
 
-    SHOWN: ClassVar[tuple[str, ...]] = ("population", "dataset_count", "slots", "limit", "spent", "more_like_last")
+    SHOWN: ClassVar[tuple[str, ...]] = ("names", "slots", "limit", "spent", "more_like_last")
 
     population: str
     owner: KeyName | None = None
@@ -56,3 +56,9 @@ class Population(Reply):
     lasts_seconds: float | None = None
     frozen_at: datetime | None = None
     deleted: bool = False
+
+    @property
+    def names(self) -> str:
+        """The names of ``datasets``, for texts and tables."""
+        listed = ", ".join(each.name for each in self.datasets)
+        return listed if len(self.datasets) == self.dataset_count else f"{listed}, …"
