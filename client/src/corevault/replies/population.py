@@ -59,6 +59,10 @@ class Population(Reply):
 
     @property
     def names(self) -> str:
-        """The names of ``datasets``, for texts and tables."""
+        """The names of ``datasets``, for texts and tables.
+
+        >>> "clinic" in " ".join(each.names for each in client.datasets.populations())
+        True
+        """
         listed = ", ".join(each.name for each in self.datasets)
         return listed if len(self.datasets) == self.dataset_count else f"{listed}, …"
