@@ -23,6 +23,8 @@ from app.inference.fitting.tight_frames import make_points
 _SHRINKAGE = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.0)
 _MOST_OF_SCORES = 0.9
 """Largest share of the scores' squared length for the prior's pull; beyond it, information is raised."""
+_MOST_OF_TARGETS = 0.1
+"""Largest mean squared distance of targets from their predictions, on the scale of linear predictors, for that pull."""
 _MOST_RAISES = 4
 
 
@@ -54,9 +56,10 @@ class ClosedForm:
         for _ in range(_MOST_RAISES):  # raising the information changes the moments slightly
             moments = _compute_moments(subspace)
             solution = None if moments is None else self._solve(moments)
-            if solution is None:
+            if moments is None or solution is None:
                 return None
-            raised = _raise_information(subspace.information, np.square(subspace.pull), _compute_largest_pull(solution))
+            room = _compute_largest_pull(solution, moments.n)
+            raised = _raise_information(subspace.information, np.square(subspace.pull), room)
             if np.all(raised <= subspace.information):
                 return make_points(self.link, subspace, solution, rng, self.region)
             subspace = replace(subspace, information=raised)
@@ -78,10 +81,14 @@ def _compute_moments(subspace: Subspace) -> Moments | None:
     return Moments(n, centre, spread, float(h @ subspace.pull), float(subspace.mean @ subspace.pull))
 
 
-def _compute_largest_pull(solution: PredictorSolution) -> float:
-    """Compute the largest squared length of the pull; infinite if targets adapt to it."""
+def _compute_largest_pull(solution: PredictorSolution, n: float) -> float:
+    """Compute the largest squared length of the pull.
+
+    Targets without labels adapt to it. But where noise left a direction hardly any information, its pull would need
+    targets far away, or targets that are impossible.
+    """
     if solution.ratio is None:
-        return np.inf
+        return _MOST_OF_TARGETS * n
     return _MOST_OF_SCORES * float(solution.mass @ np.square(solution.ratio))
 
 

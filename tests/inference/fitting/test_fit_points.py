@@ -85,6 +85,22 @@ def test_directions_without_information_need_no_points() -> None:
     assert fit(givens, 2 * len(givens.mean)).kl < 1e-9
 
 
+@pytest.mark.parametrize("left", [0.0, 1e-12, 1e-4])
+@pytest.mark.parametrize("family", ["poisson-regression", "negative-binomial-regression"])
+def test_a_mean_away_from_the_prior_needs_no_information_there(family: str, left: float) -> None:
+    """Noise may leave a direction no information, but a mean off the prior's. Counts cannot be negative."""
+    givens = posterior(family)
+    prior = givens.prior.precision(givens.mean)
+    away = np.eye(len(prior))[0] - np.eye(len(prior))[1]
+    data, mean = givens.precision - prior, givens.mean + 0.3 * away
+    seen = data @ away
+    blind = prior + data - (1 - left) * np.outer(seen, seen) / (away @ seen)
+    found = fit(givens._replace(mean=mean, precision=blind), 50, total=3000.0)
+    assert found.kl < 1e-3
+    assert found.y is not None
+    assert np.max(found.y) < 100
+
+
 @pytest.mark.parametrize("size", [4, 13, 26, 38, 50])
 def test_fewer_points_are_close_to_the_least_possible_loss(size: int) -> None:
     givens = normal_design(51, 20_000)

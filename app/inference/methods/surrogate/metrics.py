@@ -14,8 +14,8 @@ _SWEEPS = 8
 """Iterations of the fixed point; queries need no exact weights."""
 _LEAST_TRACE = 1e-200
 """Trace of a Gram matrix that counts as zero."""
-_RIDGE = 1e-3
-"""Part of the mean eigenvalue that is added to each eigenvalue, so that the metric is invertible."""
+_RIDGE = 0.03
+"""Part of the mean eigenvalue added to each; real rows may extend where noise leaves the draws no extent."""
 
 
 def compute_lewis_metric(factors: Array64, power: float) -> Array64:

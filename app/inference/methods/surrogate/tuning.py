@@ -14,7 +14,7 @@ class Tuning:
     """
 
     # Budget.
-    lengths_share: float = 0.0005  # share; least for a histogram of lengths
+    lengths_share: float = 0.005  # share; least for a histogram of lengths
     most_lengths_share: float = 0.02  # share; most for a histogram of lengths
     lengths_noise: float = 0.05  # part of the slots; noise in a bin, if that costs a share between the two
     means_share: float = 0.01  # share; the sum of means
