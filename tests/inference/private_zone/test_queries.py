@@ -1,6 +1,7 @@
 """Every kind of query: its sensitivity is at most the grid's radius, and its sums are integers."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -31,6 +32,7 @@ from app.inference.private_zone.queries import (
 from app.inference.private_zone.queries.blocks import MOST_ROWS, compute_power_of_two
 from app.inference.private_zone.queries.lengths import BINS
 from app.inference.private_zone.queries.moments import CENTRE_GRID
+from support.surrogate_tables import Case
 from tests.inference.support import DESIGN, MODEL, WIDTH
 
 Make = Callable[[np.random.Generator, float, float], Query]
@@ -334,6 +336,20 @@ def test_an_information_matrix_is_symmetric_with_one_draw_per_pair() -> None:
 def test_a_query_with_non_finite_or_misshapen_arrays_is_refused(query: Query) -> None:
     with pytest.raises(BadQuery):
         query.check(MODEL, DESIGN)
+
+
+def test_rows_without_a_target_have_coordinates_around_a_centre() -> None:
+    """Labels fold into the signs of rows. Without an intercept, they leave no centre."""
+    shape: dict[str, Any] = {"scale": 0.5, "width": 3, "intercept": False, "centre": np.array([0.25, -0.5, 0.0])}
+    query, case = MomentSum(**shape, clip=30.0), Case("gaussian-mean", features=3)
+    query.check(case.problem.model, case.problem.design)
+    x = np.random.default_rng(0).uniform(-1, 1, (40, 3))
+    rows = case.problem.model.fold(x, np.zeros(40)).astype(np.float32)
+    found = query.answer(query.sum(case.problem.model, rows, np.arange(40) < 30, 1))
+    z = 2 * (x[:30] - shape["centre"])
+    np.testing.assert_allclose(found, [30, *z.sum(axis=0), *(z**2).sum(axis=0)], rtol=1e-5, atol=1e-3)
+    with pytest.raises(BadQuery):
+        query.check(MODEL, replace(DESIGN, columns=DESIGN.columns[:3]))
 
 
 @EVERY

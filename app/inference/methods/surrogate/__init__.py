@@ -5,7 +5,7 @@ order in which a run uses them:
 
 - ``method``: the method's protocol (plan, init, step, finish); start reading here.
 - ``tuning``: all numbers. ``schedule``: regimes and shares of the budget. ``planning``: the plan and its texts.
-- ``state``: the three states of a run. ``linear_algebra``: helpers for symmetric matrices.
+- ``state``: the three states of a run.
 - ``openings``: the first queries: lengths of rows, then means, squares and tails of columns.
 - ``lengths``: units and clipping norms from lengths. ``moments``: moments of columns, and declared facts about them.
 - ``column_laws``: a posterior over marginal laws for each column, and draws from it.

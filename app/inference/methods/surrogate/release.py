@@ -78,12 +78,12 @@ def assess(search: Search) -> _Doubt:
     """Compute the error of the mode.
 
     The covariance of the regression grows with its unexplained residuals. The last step counts as an error too, because
-    the search may not have converged.
+    the search may not have converged. So does the error by wrong labels, where bounds change it.
     """
     theta, information, mode, prior = search.theta, search.information, search.mode, search.setup.prior
     assert mode is not None
-    step = np.zeros_like(theta) if search.step is None else search.step
-    covariance = mode.covariance * max(1.0, mode.surprise) + np.outer(step, step)
+    drifts = [each for each in (search.step, search.scores[-1].mistaken) if each is not None]
+    covariance = mode.covariance * max(1.0, mode.surprise) + sum(np.outer(each, each) for each in drifts)
     ratios = invert(prior.precision(theta)) @ information
     learned = 0.5 * float((theta - prior.mean) @ information @ (theta - prior.mean)) + compare_widths(ratios)
     nats = 0.5 * float(np.trace(information @ covariance))

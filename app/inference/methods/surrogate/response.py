@@ -121,4 +121,4 @@ def limit_mistakes(pull: Array64) -> float:
         pull: the size of each draw's score along the parameter, for both labels, ``(2, M)``.
     """
     right, wrong = pull.min(axis=0).sum(), pull.max(axis=0).sum()
-    return min(TUNING.wrong_labels, float(right / wrong)) if wrong > 0 else TUNING.wrong_labels
+    return min(TUNING.wrong_labels[0], float(right / wrong)) if wrong > 0 else TUNING.wrong_labels[0]

@@ -107,7 +107,7 @@ class Schedule:
     @property
     def means_share(self) -> float:
         """The share of the sum of means; 0: it is not asked for, and squares are around zero."""
-        return TUNING.means_share if self.centres and self.regime is not Regime.DIRECT else 0.0
+        return TUNING.means_share if self.centres else 0.0
 
     @property
     def moments_share(self) -> float:

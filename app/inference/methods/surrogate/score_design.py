@@ -32,7 +32,8 @@ class ScoreDesign:
 
     The metric is ``factor factor'``, with ``factor`` ``(D, D)`` in the model's coordinates. ``clip`` is the clipping
     norm C in it. ``kept`` and ``root`` ``(M,)`` are the parts of each draw's score that the bound leaves. ``nats`` are
-    the expected losses by noise, by bounds, by wrong labels, and by the prior's pull.
+    the expected losses by noise, by bounds, by wrong labels, and by the prior's pull. ``mistaken`` ``(D,)`` is the
+    error of the mode by as many wrong labels as a stated error allows for.
     """
 
     factor: Array64
@@ -40,6 +41,7 @@ class ScoreDesign:
     kept: Array64
     root: Array64
     nats: tuple[float, float, float, float]
+    mistaken: Array64
 
 
 def design_score(
@@ -81,12 +83,13 @@ def design_score(
         number = 1 + round(np.log(widest / narrowest) / np.log(ratio))
         for clip in mean * np.sqrt(np.geomspace(narrowest, widest, number)):
             kept, root = response.share(clip / np.maximum(lengths, 1e-300))
-            nats = losses.compute(metric, clip, kept, root)
+            nats, mistaken = losses.compute(metric, clip, kept, root)
             if nats.sum() < best:
-                best, chosen = float(nats.sum()), (metric, clip, kept, root, nats)
+                best, chosen = float(nats.sum()), (metric, clip, kept, root, nats, mistaken)
     assert chosen is not None
-    metric, clip, kept, root, nats = chosen
-    return ScoreDesign(frame.back @ factorise(metric), float(clip), kept, root, tuple(nats.tolist()))
+    metric, clip, kept, root, nats, mistaken = chosen
+    mistaken = TUNING.wrong_labels[1] / TUNING.wrong_labels[0] * frame.forth.T @ mistaken
+    return ScoreDesign(frame.back @ factorise(metric), float(clip), kept, root, tuple(nats.tolist()), mistaken)
 
 
 def _list_metrics(frame: Frame, far: Array64, theta: Array64) -> Iterator[Array64]:
@@ -136,8 +139,8 @@ class _Losses:
         step = invert(full + frame.prior) @ mistaken
         return cls(rows, frame, response, sigma, misfit, full, pull, step)
 
-    def compute(self, metric: Array64, clip: float, kept: Array64, root: Array64) -> Array64:
-        """Compute the four losses ``(4,)`` in nats.
+    def compute(self, metric: Array64, clip: float, kept: Array64, root: Array64) -> tuple[Array64, Array64]:
+        """Compute the four losses ``(4,)`` in nats, and the error ``(D,)`` by wrong labels.
 
         With parts ``kept`` and ``root`` ``(M,)``, the information of the score is ``first`` and its covariance
         ``second``. The losses are half the squared errors of a Newton step, by
@@ -155,14 +158,9 @@ class _Losses:
         lost = second - first @ invert(self.full + _JITTER * identity) @ first
         off = invert(first + soft + 1e-9 * identity) @ (self.full + soft) @ self.pull - self.pull
         bias = inverse @ _mistake_labels(rows, self.response, kept) - self.mistaken_step
-        return 0.5 * np.array(
-            [
-                (self.sigma * clip) ** 2 * np.sum((inverse @ metric) * inverse),
-                (1 + self.misfit * rows.count) * np.sum((inverse @ lost) * inverse),
-                bias @ bias,
-                off @ off,
-            ]
-        )
+        noise = (self.sigma * clip) ** 2 * np.sum((inverse @ metric) * inverse)
+        bounds = (1 + self.misfit * rows.count) * np.sum((inverse @ lost) * inverse)
+        return 0.5 * np.array([noise, bounds, bias @ bias, off @ off]), bias
 
 
 def _mistake_labels(rows: Rows, response: Response, kept: Array64) -> Array64:

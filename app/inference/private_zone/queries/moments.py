@@ -39,19 +39,23 @@ class Coordinates:
         if not (math.isfinite(self.scale) and self.scale > 0):
             raise BadQuery("a scale must be positive and finite")
         centre = np.asarray(self.centre)
-        if centre.ndim and (not self.intercept or centre.shape != (self.width - 1,)):
+        if centre.ndim and (not (self.intercept or design.target is None) or centre.shape != (self.columns,)):
             raise BadQuery("a centre must have one number for each coordinate except the intercept")
         on_grid = np.rint(centre * CENTRE_GRID) == centre * CENTRE_GRID
         if not np.all(on_grid & (np.abs(centre) <= 1)) or (not centre.ndim and centre != 0):
             raise BadQuery("a centre must be zero, or on the grid and within the bounds of coordinates")
 
+    @property
+    def columns(self) -> int:
+        """The number k of coordinates."""
+        return self.width - int(self.intercept)
+
     def coordinates(self, model: Model, rows: Array32) -> Array32:
-        """Compute ``z`` ``(n, p - 1)``; without an intercept ``(n, p)``, each row up to its sign."""
+        """Compute ``z`` ``(n, k)``; without an intercept but with a target, each row up to its sign."""
         features: Array32 = model.features(rows)
         if self.intercept:
             features = features[:, :-1] * features[:, -1:]
-            features -= np.float32(self.centre)
-        return features / np.float32(self.scale)
+        return (features - np.float32(self.centre)) / np.float32(self.scale)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +73,7 @@ class MomentSum(Coordinates):
     @property
     def length(self) -> int:
         """One count, k sums and k sums of squares."""
-        return 1 + 2 * (self.width - int(self.intercept))
+        return 1 + 2 * self.columns
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
         """Compute the sum as :meth:`app.inference.core.query.Query.sum`."""
@@ -105,7 +109,7 @@ class MeanSum(MomentSum):
     @property
     def length(self) -> int:
         """One count and k sums."""
-        return 1 + self.width - int(self.intercept)
+        return 1 + self.columns
 
     def moments(self, model: Model, rows: Array32) -> Array32:
         """Compute the contribution of each row, ``(n, 1 + k)``. Row zone."""

@@ -144,6 +144,12 @@ def test_residuals_are_asked_where_no_bound_is_natural(family: str, kinds: set[s
     assert planned & every == kinds
 
 
+@EVERY_FAMILY
+def test_squares_are_asked_around_means(family: str) -> None:
+    """Around zero, noise would hide the small variance of a column far from zero."""
+    assert "mean_sum" in {query.kind for query in Case(family).plan(3.0).queries}
+
+
 @pytest.mark.parametrize("family", ["logistic-regression", "linear-regression", "poisson-regression", "gaussian-mean"])
 @pytest.mark.parametrize("sigma", [0.5, 30.0, 3000.0])
 def test_stated_number_of_queries_is_planned_or_refused(family: str, sigma: float) -> None:

@@ -47,6 +47,20 @@ def test_unchanged_run_is_calibrated() -> None:
     assert _judge(_run("linear-regression", None)) == (Grade.CALIBRATED, ())
 
 
+def test_stated_error_contains_the_one_by_wrong_labels() -> None:
+    result = _run("logistic-regression", None)
+    *others, last = result.search.scores
+    before, after = (
+        release(
+            replace(result, search=replace(result.search, scores=(*others, replace(last, mistaken=mistaken))))
+        ).doubt
+        for mistaken in (np.zeros(2), np.array([0.3, -0.4]))
+    )
+    assert before is not None
+    assert after is not None
+    np.testing.assert_allclose(after - before, [[0.09, -0.12], [-0.12, 0.16]], atol=1e-12)
+
+
 def test_noise_scale_that_is_hardly_known_is_not_calibrated() -> None:
     """A scale two deviations smaller multiplies the information about coefficients by e^4."""
     result = _run("linear-regression", None)
