@@ -27,9 +27,9 @@ GOOD_ENOUGH = 1e-6
 """Divergence in nats up to which points are good enough, so that descent is skipped."""
 _MOST_ITERATIONS = 100
 _MOST_ITERATIONS_WITHIN_BOUNDS = 300
-_MOST_ITERATIONS_FOR_CLASSES = 1000
-_BUDGET, _BUDGET_WITHIN_BOUNDS = 2e9, 2e10
-"""Largest number of floating-point operations of one descent, without and with declared bounds."""
+_MOST_ITERATIONS_FOR_CLASSES = 2000
+_BUDGET, _LARGE_BUDGET = 2e9, 2e10
+"""Largest number of floating-point operations of one descent: usually, and with declared bounds or several classes."""
 _HEAVIEST = 10.0
 """Largest sum of weights, divided by the number of units."""
 
@@ -70,7 +70,7 @@ def fit_points(  # noqa: PLR0917  (a model, its design and prior, a Gaussian, a 
     points come from descent alone.
 
     The closed form costs ``O(M D^2 + D^3)``. An iteration of descent costs about as much. There are at most 300
-    iterations, or 1000 with several predictors, and fewer for large problems.
+    iterations, or 2000 with several predictors, and fewer for large problems.
 
     The points' coordinates may be outside the declared bounds. In descent their size is at most 30, or the largest
     size at the start if that is larger. With ``within_bounds`` they stay inside the declared bounds.
@@ -129,8 +129,8 @@ def _choose_iterations(problem: FitProblem, size: int, *, within_bounds: bool) -
 
     One iteration costs about three expansions and factorisations.
     """
-    most = _MOST_ITERATIONS_WITHIN_BOUNDS if within_bounds else _MOST_ITERATIONS
+    most, budget = (_MOST_ITERATIONS_WITHIN_BOUNDS, _LARGE_BUDGET) if within_bounds else (_MOST_ITERATIONS, _BUDGET)
     if problem.model.predictors > 1:
-        most = _MOST_ITERATIONS_FOR_CLASSES
-    parameters, budget = len(problem.target.mean), _BUDGET_WITHIN_BOUNDS if within_bounds else _BUDGET
+        most, budget = _MOST_ITERATIONS_FOR_CLASSES, _LARGE_BUDGET
+    parameters = len(problem.target.mean)
     return int(np.clip(budget / (20 * parameters**2 * (size + parameters)), 5, most))
