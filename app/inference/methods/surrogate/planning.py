@@ -126,7 +126,7 @@ def _build_schedule(sigma: float, rate: float, facts: DeclaredFacts, problem: Pr
         facts.slots,
         problem.model.dimension,
         intercept=problem.design.intercept,
-        centres=facts.rows_per_unit == 1 and problem.design.width > 1,
+        centres=facts.rows_per_unit == 1 and problem.design.width > int(problem.design.intercept),
         tails=problem.design.width > 1,
         unbounded=isinstance(problem.model, UnboundedTargets) and problem.design.intercept,
         asked_rounds=rounds,
