@@ -20,7 +20,7 @@ def frank_wolfe(vectors: VectorSum, size: int) -> Selection:
     current = np.zeros_like(vectors.total)
     for _ in range(size):
         residual = vectors.total - current
-        index = int(np.argmax(vectors.directions @ residual.astype(np.float32)))
+        index = int(np.argmax(vectors.align(residual)))
         move = radius * vectors.direction(index) - current
         step = float(np.clip(move @ residual / max(float(move @ move), 1e-300), 0, 1)) if weights else 1.0
         if step == 0:

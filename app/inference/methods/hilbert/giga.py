@@ -44,8 +44,7 @@ def _find_closest(vectors: VectorSum, target: Array64, current: Array64) -> int 
     Returns None if every angle is 90 degrees or more.
     """
     tangent = target - (target @ current) * current
-    both = np.stack((tangent, current), axis=1).astype(np.float32)
-    along, cosine = (vectors.directions @ both).T
+    along, cosine = vectors.align(np.stack((tangent, current), axis=1)).T
     sine = 1 - np.square(cosine)
     along[sine < _PARALLEL] = -np.inf
     along /= np.sqrt(np.maximum(sine, _PARALLEL))

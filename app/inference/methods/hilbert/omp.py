@@ -31,7 +31,7 @@ def omp(vectors: VectorSum, size: int, start: Selection | None = None) -> Select
     gram, right = basis @ basis.T, basis @ vectors.total
     for _ in range(size - len(chosen)):
         residual = vectors.total - weights @ basis
-        alignment = vectors.directions @ residual.astype(np.float32)
+        alignment = vectors.align(residual)
         alignment[chosen] = -np.inf
         index = int(np.argmax(alignment))
         if alignment[index] <= _ALIGNED * float(np.linalg.norm(residual)):

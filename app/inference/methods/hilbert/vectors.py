@@ -25,6 +25,15 @@ class VectorSum:
     lengths: Array64
     total: Array64
 
+    @np.errstate(invalid="ignore")
+    def align(self, targets: Array64) -> Array32:
+        """Compute the products of all directions with ``targets``, in single precision.
+
+        ``targets`` are ``(J,)`` or ``(J, k)``. Vector units of some processors warn of lanes that hold no number.
+        """
+        products: Array32 = self.directions @ targets.astype(np.float32)
+        return products
+
     def direction(self, index: int) -> Array64:
         """Return a row's direction, of unit length in double precision, or zero."""
         direction = self.directions[index].astype(np.float64)
