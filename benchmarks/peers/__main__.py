@@ -120,7 +120,10 @@ def finish(run: Run, tables: Mapping[str, PeerTable], notes: Notes) -> None:
     lines.sort(key=lambda each: (order[each.table], each.epsilon, peers[each.peer]))
     write_lines(run.out, lines, Line)
     texts = {name: table.what for name, table in tables.items()}
-    text = render_page(lines, texts, run.out.name, notes, describe_environment())
+    circumstances = describe_environment()
+    if earlier := sorted({each.commit for each in lines if each.commit} - {circumstances["commit"]}):
+        circumstances["earlier lines:"] = f"commits {', '.join(earlier)}"
+    text = render_page(lines, texts, run.out.name, notes, circumstances)
     run.out.with_suffix(".md").write_text(text)
     print(text)
     if run.only is None:
