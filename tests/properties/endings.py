@@ -44,7 +44,7 @@ def random_house() -> Iterator[tuple[House, rows.Key]]:
     Descents take few steps, so that a case is quick; their number has no effect on how it ends.
     """
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
-        for name in ("_BUDGET", "_BUDGET_WITHIN_BOUNDS"):
+        for name in ("_BUDGET", "_LARGE_BUDGET"):
             patched.setattr(fit, name, 0)
         shutil.copy(migrated(), folder)
         database = Database(make_engine(f"sqlite:///{folder}/corevault.sqlite3"))
