@@ -23,8 +23,8 @@ from app.inference.fitting.tight_frames import make_points
 _SHRINKAGE = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.0)
 _MOST_OF_SCORES = 0.9
 """Largest share of the scores' squared length for the prior's pull; beyond it, information is raised."""
-_MOST_OF_TARGETS = 0.1
-"""Largest mean squared distance of targets from their predictions, on the scale of linear predictors, for that pull."""
+_FURTHEST_TARGETS = 0.1
+"""Largest mean squared distance of targets from their predictions, in units of linear predictors, by the pull."""
 _MOST_RAISES = 4
 
 
@@ -55,8 +55,10 @@ class ClosedForm:
     def _build_exactly(self, subspace: Subspace, rng: np.random.Generator) -> Points | None:
         for _ in range(_MOST_RAISES):  # raising the information changes the moments slightly
             moments = _compute_moments(subspace)
-            solution = None if moments is None else self._solve(moments)
-            if moments is None or solution is None:
+            if moments is None:
+                return None
+            solution = self._solve(moments)
+            if solution is None:
                 return None
             room = _compute_largest_pull(solution, moments.n)
             raised = _raise_information(subspace.information, np.square(subspace.pull), room)
@@ -82,13 +84,13 @@ def _compute_moments(subspace: Subspace) -> Moments | None:
 
 
 def _compute_largest_pull(solution: PredictorSolution, n: float) -> float:
-    """Compute the largest squared length of the pull.
+    """Compute the largest squared length of the pull, for the intercept's information ``n``.
 
-    Targets without labels adapt to it. But where noise left a direction hardly any information, its pull would need
-    targets far away, or targets that are impossible.
+    Targets other than labels adapt to the pull. But along a direction with hardly any information, it would need
+    targets far away, or impossible ones.
     """
     if solution.ratio is None:
-        return _MOST_OF_TARGETS * n
+        return _FURTHEST_TARGETS * n
     return _MOST_OF_SCORES * float(solution.mass @ np.square(solution.ratio))
 
 

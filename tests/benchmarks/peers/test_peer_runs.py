@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import environment
 from benchmarks.environment import ROOT
 from benchmarks.figures import write_lines
 from benchmarks.peers import __main__ as command
@@ -177,7 +178,8 @@ def test_a_slow_peer_gets_no_further_epsilon_of_the_table(tmp_path: Path) -> Non
 
 def test_a_run_of_some_peers_can_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It writes lines and page with the floors; with all peers, the parts go away."""
-    monkeypatch.setattr(command, "find_commit", lambda: "abc")
+    for module in (command, environment):
+        monkeypatch.setattr(module, "find_commit", lambda: "abc")
     for only in (["dp-vi"], None):
         run = command.Run(tmp_path / "peers.csv", tmp_path, only, (1.0,))
         write_lines(run.part, lines_of(COREVAULT, 1.0)[:0], Line)
@@ -185,7 +187,13 @@ def test_a_run_of_some_peers_can_be_continued(tmp_path: Path, monkeypatch: pytes
         command.finish(run, {"insurance": draw_table()}, Notes(5))
         assert run.part.exists() == (only is not None)
         assert [each.peer for each in read_lines(run.out)] == [FLOOR]
-        assert "small table" in run.out.with_suffix(".md").read_text()
+        page = run.out.with_suffix(".md").read_text()
+        assert "small table" in page
+        assert "earlier" not in page
+    write_lines(run.part, [replace(LINE, table="insurance", epsilon=1.0, commit="def")], Line)
+    Notes(5).write(run.notes)
+    command.finish(run, {"insurance": draw_table()}, Notes(5))
+    assert "earlier lines: commits def" in " ".join(run.out.with_suffix(".md").read_text().split())
 
 
 def test_lines_and_notes_are_read_as_written(tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ def _sum_rows(model: Model, design: Design) -> Iterator[Query]:
         ExcessSum(theta, 1.5, scale=1.0, centre=0.1, spread=0.5, squares=0.3, clip=2.0),
         InformationSum(theta, transform, 1.0),
         MomentSum(**shape, clip=2.0),
+        MomentSum(**shape, clip=2.0, centre=np.full(p - design.intercept, 0.25)),
         MeanSum(**shape, clip=2.0),
         LengthHistogram(**shape, largest=9.0, squares=True),
         TailSum(**shape, deviation=deviation, clip=1.0),

@@ -7,6 +7,7 @@ import pytest
 
 from app.inference.core.model import Model
 from app.inference.models import logistic
+from app.inference.models.gaussian import GaussianMean
 from app.inference.models.linear import LinearRegression
 from app.inference.models.logistic import LogisticRegression
 from app.inference.models.poisson import PoissonRegression
@@ -98,11 +99,11 @@ def test_centred_coordinates_have_normal_squares(centre: float) -> None:
     beside = [near, np.nextafter(near, np.float32(2)), np.nextafter(near, np.float32(-2)), 0.0, 2.0**-40, -(2.0**-40)]
     rows = np.ones((len(beside), 2), dtype=np.float32)
     rows[:, 0] = beside
-    left = MomentSum(4.0, 2, intercept=True, clip=3.0, centre=np.array([centre])).coordinates(
-        LogisticRegression(2), rows
-    )
-    assert np.any(left == 0)
-    assert np.all(np.square(left[left != 0]) >= np.finfo(np.float32).tiny)
+    for model, intercept in ((LogisticRegression(2), True), (GaussianMean(1, 1.0), False)):
+        query = MomentSum(4.0, model.width, intercept=intercept, clip=3.0, centre=np.array([centre]))
+        left = query.coordinates(model, rows)
+        assert np.any(left == 0)
+        assert np.all(np.square(left[left != 0]) >= np.finfo(np.float32).tiny)
 
 
 @pytest.mark.parametrize("deviation", [LEAST_DEVIATION, 0.3, MOST_DEVIATION])

@@ -54,7 +54,7 @@ class Score:
 
     ``noise`` ``(D, D)`` is its covariance by noise and subsampling. ``kept`` ``(M,)`` is the part of each draw's score
     that its bound left, and ``root`` ``(M,)`` the root of the part of its square; None: ``kept``.
-    ``bound`` computes the bounded scores of folded rows; None: they have no bound. ``mistaken`` ``(D,)`` is the
+    ``bound`` computes the bounded scores of folded rows; None: they have no bound. ``label_error`` ``(D,)`` is the
     error of the mode by wrong labels.
     """
 
@@ -64,7 +64,7 @@ class Score:
     kept: Array64
     root: Array64 | None = None
     bound: Callable[[Array32], Array64] | None = None
-    mistaken: Array64 | None = None
+    label_error: Array64 | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -82,7 +82,7 @@ def assess(search: Search) -> _Doubt:
     """
     theta, information, mode, prior = search.theta, search.information, search.mode, search.setup.prior
     assert mode is not None
-    drifts = [each for each in (search.step, search.scores[-1].mistaken) if each is not None]
+    drifts = [each for each in (search.step, search.scores[-1].label_error) if each is not None]
     covariance = mode.covariance * max(1.0, mode.surprise) + sum(np.outer(each, each) for each in drifts)
     ratios = invert(prior.precision(theta)) @ information
     learned = 0.5 * float((theta - prior.mean) @ information @ (theta - prior.mean)) + compare_widths(ratios)

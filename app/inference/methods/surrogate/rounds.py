@@ -101,7 +101,7 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
         return bound_scores(rows.model, folded, theta, transform, design.clip, cut) @ design.factor.T
 
     gradient, noise = design.factor @ answer, symmetric(noise)
-    scores = (*search.scores, Score(theta, gradient, noise, design.kept, design.root, apply_bound, design.mistaken))
+    scores = (*search.scores, Score(theta, gradient, noise, design.kept, design.root, apply_bound, design.label_error))
     vague = search.filter.variance or 0.0
     mode = find_mode(search.rows, frame, theta, setup.prior, scores, excess=search.excess, vague=vague)
     last = turn == schedule.rounds - 1

@@ -32,7 +32,7 @@ class ScoreDesign:
 
     The metric is ``factor factor'``, with ``factor`` ``(D, D)`` in the model's coordinates. ``clip`` is the clipping
     norm C in it. ``kept`` and ``root`` ``(M,)`` are the parts of each draw's score that the bound leaves. ``nats`` are
-    the expected losses by noise, by bounds, by wrong labels, and by the prior's pull. ``mistaken`` ``(D,)`` is the
+    the expected losses by noise, by bounds, by wrong labels, and by the prior's pull. ``label_error`` ``(D,)`` is the
     error of the mode by as many wrong labels as a stated error allows for.
     """
 
@@ -41,7 +41,7 @@ class ScoreDesign:
     kept: Array64
     root: Array64
     nats: tuple[float, float, float, float]
-    mistaken: Array64
+    label_error: Array64
 
 
 def design_score(
@@ -83,13 +83,13 @@ def design_score(
         number = 1 + round(np.log(widest / narrowest) / np.log(ratio))
         for clip in mean * np.sqrt(np.geomspace(narrowest, widest, number)):
             kept, root = response.share(clip / np.maximum(lengths, 1e-300))
-            nats, mistaken = losses.compute(metric, clip, kept, root)
+            nats, label_error = losses.compute(metric, clip, kept, root)
             if nats.sum() < best:
-                best, chosen = float(nats.sum()), (metric, clip, kept, root, nats, mistaken)
+                best, chosen = float(nats.sum()), (metric, clip, kept, root, nats, label_error)
     assert chosen is not None
-    metric, clip, kept, root, nats, mistaken = chosen
-    mistaken = TUNING.wrong_labels[1] / TUNING.wrong_labels[0] * frame.forth.T @ mistaken
-    return ScoreDesign(frame.back @ factorise(metric), float(clip), kept, root, tuple(nats.tolist()), mistaken)
+    metric, clip, kept, root, nats, label_error = chosen
+    label_error = TUNING.wrong_labels[1] / TUNING.wrong_labels[0] * frame.forth.T @ label_error
+    return ScoreDesign(frame.back @ factorise(metric), float(clip), kept, root, tuple(nats.tolist()), label_error)
 
 
 def _list_metrics(frame: Frame, far: Array64, theta: Array64) -> Iterator[Array64]:

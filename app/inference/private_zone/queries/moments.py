@@ -23,8 +23,9 @@ LEAST_SQUARE = np.float32(2.0**-60)
 class Coordinates:
     """Standardised coordinates ``z`` of design rows, without the intercept.
 
-    ``z = (x - centre) / scale``; ``width`` is the number p of design coordinates x. ``centre`` is zero, or ``(p - 1,)``
-    on the grid; the latter needs an intercept, because folded rows without one give coordinates up to their sign.
+    ``z = (x - centre) / scale``; ``width`` is the number p of design coordinates x. ``centre`` is zero, or ``(k,)`` on
+    the grid. The latter needs an intercept, or a model without a target: rows that are folded with a target, without an
+    intercept, give coordinates up to their sign.
     """
 
     scale: float
@@ -40,7 +41,7 @@ class Coordinates:
             raise BadQuery("a scale must be positive and finite")
         centre = np.asarray(self.centre)
         if centre.ndim and (not (self.intercept or design.target is None) or centre.shape != (self.columns,)):
-            raise BadQuery("a centre must have one number for each coordinate except the intercept")
+            raise BadQuery("a centre must have one number for each coordinate, and coordinates must have a sign")
         on_grid = np.rint(centre * CENTRE_GRID) == centre * CENTRE_GRID
         if not np.all(on_grid & (np.abs(centre) <= 1)) or (not centre.ndim and centre != 0):
             raise BadQuery("a centre must be zero, or on the grid and within the bounds of coordinates")

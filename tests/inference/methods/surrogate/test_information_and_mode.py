@@ -267,8 +267,8 @@ def test_error_by_wrong_labels_is_that_of_two_newton_steps() -> None:
             np.linalg.solve(rows.information(theta, weights) + prior.precision(theta), weights @ wrong)
             for weights in (design.kept, np.ones(600))
         ]
-        np.testing.assert_allclose(design.mistaken, steps[0] - steps[1], rtol=1e-3, atol=1e-5)
-        found.append(float(np.linalg.norm(design.mistaken)))
+        np.testing.assert_allclose(design.label_error, steps[0] - steps[1], rtol=1e-3, atol=1e-5)
+        found.append(float(np.linalg.norm(design.label_error)))
     assert found[0] < 0.1 * found[1]
 
 

@@ -52,9 +52,9 @@ def test_stated_error_contains_the_one_by_wrong_labels() -> None:
     *others, last = result.search.scores
     before, after = (
         release(
-            replace(result, search=replace(result.search, scores=(*others, replace(last, mistaken=mistaken))))
+            replace(result, search=replace(result.search, scores=(*others, replace(last, label_error=label_error))))
         ).doubt
-        for mistaken in (np.zeros(2), np.array([0.3, -0.4]))
+        for label_error in (np.zeros(2), np.array([0.3, -0.4]))
     )
     assert before is not None
     assert after is not None
