@@ -38,8 +38,8 @@ _DECAY: Final = 0.5
 """Power of the distance by which hidden residuals become fewer further out."""
 _UNUSUAL: Final = 2.0
 """Deviations from the model's prediction up to which a sum counts as noise."""
-_UNLIKELY: Final = 0.03
-"""Probability of hidden residuals, where a cut is chosen."""
+_UNLIKELY: Final = 0.1
+"""Probability that there are hidden residuals."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,5 +266,5 @@ def combine(query: ExcessSum, answers: tuple[Array64, ...], noise: float, residu
     expected = residuals.expect(query.cut)
     usual = np.array([expected[0], 0.0, expected[1]])[:size] * unit
     gain = np.maximum(0, 1 - _UNUSUAL**2 / np.maximum(precision * (mean - usual) ** 2, 1e-300))
-    hidden = np.array([shown.hidden[0], 0.25 * shown.hidden[0], shown.hidden[1]])[:size] * unit**2
+    hidden = np.array([shown.hidden[0], 0.25 * shown.hidden[0], shown.hidden[1]])[:size] * unit**2 * _UNLIKELY
     return Excess(query, usual + gain * (mean - usual), 1 / precision + hidden, shown.spread, answers, usual)
