@@ -30,8 +30,6 @@ _SEEN: Final = 3.0
 """Standard deviations of noise above which counts are signal."""
 _WINDOW: Final = 3
 """Adjacent bins whose counts are compared with the noise together."""
-_HIDDEN: Final = 1.0
-"""Standard deviation of the residuals that noise may hide in a bin, over the noise in the bin."""
 _TIMES: Final = 16
 """Targets drawn for each row."""
 _DECAY: Final = 0.5
@@ -102,7 +100,7 @@ class ResidualCounts:
         square = np.where(there, np.maximum(middles**2 - cut**2, 0), 0)
         parts, signs = np.array([beyond, square]), np.array([[-1.0], [1.0]])
         seen = np.where(within, self.counts, 0)
-        hidden = np.where(within, 0, _HIDDEN * self.noise * (self.reach / EDGES) ** _DECAY)
+        hidden = np.where(within, 0, self.noise * (self.reach / EDGES) ** _DECAY)
         return ShownExcess(
             sums=np.array([np.sum(signs * seen * beyond), np.sum(seen * square)]),
             noise=np.square(parts) @ np.where(within, 2 * self.noise**2, 0),

@@ -77,13 +77,14 @@ class _Doubt:
 def assess(search: Search) -> _Doubt:
     """Compute the error of the mode.
 
-    The covariance of the regression grows with its unexplained residuals. The last step counts as an error too, because
-    the search may not have converged. So does the error by wrong labels, where bounds change it.
+    The covariance of the regression is too small, because the sizes of errors are estimates. So it has a factor, and
+    grows with unexplained residuals. The last step counts as an error too, because the search may not have converged.
+    So does the error by wrong labels, where bounds change it.
     """
     theta, information, mode, prior = search.theta, search.information, search.mode, search.setup.prior
     assert mode is not None
     drifts = [each for each in (search.step, search.scores[-1].label_error) if each is not None]
-    covariance = mode.covariance * max(1.0, mode.surprise) + sum(np.outer(each, each) for each in drifts)
+    covariance = TUNING.doubt * max(1.0, mode.surprise) * mode.covariance + sum(np.outer(each, each) for each in drifts)
     ratios = invert(prior.precision(theta)) @ information
     learned = 0.5 * float((theta - prior.mean) @ information @ (theta - prior.mean)) + compare_widths(ratios)
     nats = 0.5 * float(np.trace(information @ covariance))
