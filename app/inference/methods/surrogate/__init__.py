@@ -7,14 +7,12 @@ order in which a run uses them:
 - ``tuning``: all numbers. ``schedule``: regimes and shares of the budget. ``planning``: the plan and its texts.
 - ``state``: the three states of a run.
 - ``openings``: the first queries: lengths of rows, then means, squares and tails of columns.
-- ``lengths``: units and clipping norms from lengths. ``moments``: moments of columns, and declared facts about them.
+- ``moments``: units and clipping norms from lengths, moments of columns, and declared facts about them.
 - ``column_laws``: a posterior over marginal laws for each column, and draws from it.
 - ``rows``: the belief: a number of rows, and correlated draws that represent them.
 - ``rounds``: a round: a query for an information matrix, one for a score, and a step to the next parameter.
-- ``frame``: coordinates at the current parameter, by the draws' information and by the belief's.
-- ``metrics``: metrics in which queries bound rows (Lewis weights).
-- ``information``: design of a matrix query, and a Kalman filter of the answers.
-- ``response``: the part of scores that bounds leave. ``score_design``: design of a score query.
+- ``information``: coordinates and metrics by information, design of a matrix query, and a filter of the answers.
+- ``scores``: the part of scores that bounds leave, and the design of a score query.
 - ``excess``: residuals that the model does not predict: where to cut them, and how to restore the rest.
 - ``regression``: the posterior's mode from all scores, by generalised least squares.
 - ``release``: points for the final belief, their error and their reliability.

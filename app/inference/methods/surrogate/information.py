@@ -1,19 +1,142 @@
-"""Information matrices: the design of a query, and a filter of the answers.
+"""Information matrices: coordinates by them, metrics of rows, the design of a query, and a filter of the answers.
 
-A query sums the information of rows, each clipped in a metric, with noise. The answer corrects the belief, as an
-observation corrects the state of a Kalman filter.
+There are two information matrices at a parameter. The first is computed from the draws of rows. The second is the
+belief's: answers have corrected the first, as observations correct the state of a Kalman filter. A :class:`Frame` has
+coordinates by both.
+
+A query bounds the length of a row in a metric ``M``: ``f' M^-1 f`` for an information factor f. Noise has the
+covariance ``M`` times a constant. The covariance of the rows gives little noise, but far rows exceed its bounds. The
+least ellipsoid around the rows gives all of them similar lengths. Lewis weights make metrics between the two.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from app.inference.core.linear_algebra import factorise, invert, symmetric
+from app.inference.core.linear_algebra import factorise, invert, solve_lower, symmetric, whiten
 from app.inference.core.model import Array64
-from app.inference.methods.surrogate.frame import Frame
-from app.inference.methods.surrogate.metrics import compute_lewis_metric, compute_squared_lengths
+from app.inference.core.priors import Prior
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.tuning import TUNING
+
+_LEAST, _MOST = 0.02, 50.0
+"""Least and largest eigenvalue of the correction B that changes the lengths of factors."""
+_SWEEPS = 8
+"""Iterations of the fixed point; queries need no exact weights."""
+_LEAST_TRACE = 1e-200
+"""Trace of a Gram matrix that counts as zero."""
+_RIDGE = 0.03
+"""Part of the mean eigenvalue added to each; real rows may extend where noise leaves the draws no extent."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """Coordinates in which the draws' information, or the belief's, is the identity.
+
+    The draws' information, with the prior's precision, is ``L L'``; L is ``own`` ``(D, D)``. The belief's information
+    is ``L B L'``, so B is the correction by the answers.
+
+    - ``values`` ``(D,)`` and ``axes`` ``(D, D)``: the eigenvalues and eigenvectors of B.
+    - ``white`` ``(M, r, D)`` and ``prior`` ``(D, D)``: the draws' factors and the prior's precision, along L.
+    - ``back`` ``(D, D)``: ``L B^(1/2)`` by the symmetric root; ``forth`` is its inverse.
+    """
+
+    own: Array64
+    white: Array64
+    values: Array64
+    axes: Array64
+    back: Array64
+    forth: Array64
+    prior: Array64
+
+    @property
+    def shortened(self) -> Array64:
+        """The draws' information factors ``(M, r, D)``, with lengths relative to the belief's information.
+
+        The directions are the same as in ``white``. If the belief has more information in a direction than the draws,
+        one draw is a smaller part of it, so its factor becomes shorter. The length is multiplied by the geometric mean
+        of ``B^(-1/2)`` over the axes. The weight of an axis is its share of the factor's squared length.
+        """
+        along = np.square(self.white @ self.axes)
+        share = along / np.maximum(along.sum(axis=2, keepdims=True), 1e-300)
+        shortening = np.exp(-0.5 * share @ np.log(np.clip(self.values, _LEAST, _MOST)))
+        return np.asarray(self.white * shortening[:, :, None])
+
+
+def make_frame(rows: Rows, theta: Array64, information: Array64, prior: Prior) -> Frame:
+    """Make the frame at ``theta``.
+
+    Args:
+        rows: the belief about rows.
+        theta: the parameter, ``(D,)``.
+        information: the belief's information at ``theta``, the prior's precision included, ``(D, D)``.
+        prior: on the parameters.
+
+    Raises:
+        numpy.linalg.LinAlgError: the draws' information is not positive definite.
+    """
+    precision, factors = prior.precision(theta), rows.factors(theta)
+    own = factorise(rows.gram(factors) + precision)
+    size = len(own)
+    white = solve_lower(own, factors.reshape(-1, size).T).T.reshape(factors.shape)
+    values, axes = np.linalg.eigh(whiten(information, own))
+    root = np.sqrt(np.maximum(values, 1e-6))
+    back, forth = own @ (axes * root) @ axes.T, (axes / root) @ axes.T @ solve_lower(own, np.eye(size))
+    return Frame(own, white, values, axes, back, forth, whiten(precision, own))
+
+
+def carry(rows: Rows, information: Array64, start: Array64, end: Array64, prior: Prior) -> Array64:
+    """Predict the belief's ``information`` ``(D, D)``, which is at ``start``, for ``end``.
+
+    Information depends on the parameter. Between the two, the draws' information changes from ``L L'`` to ``L A L'``.
+    The belief's information X is assumed to change in the same way, to ``C X C'`` with ``C = L A^(1/2) L^-1``.
+    :attr:`Tuning.most_change` limits the eigenvalues of A.
+    """
+    own = factorise(rows.information(start) + prior.precision(start))
+    values, axes = np.linalg.eigh(whiten(rows.information(end) + prior.precision(end), own))
+    root = np.sqrt(np.clip(values, *TUNING.most_change))
+    change = own @ (axes * root) @ axes.T @ solve_lower(own, np.eye(len(own)))
+    return np.asarray(change @ information @ change.T)
+
+
+def compute_lewis_metric(factors: Array64, power: float) -> Array64:
+    """Compute the Gram matrix ``(D, D)`` with Lewis weights, of trace D.
+
+    Lewis weights solve a fixed-point equation: the metric is ``sum_m l_m^(power - 2) F_m' F_m`` with lengths ``l_m`` in
+    that metric. At ``power`` 2 all weights are equal. As the power grows, the metric approaches the least ellipsoid
+    around the rows. Each iteration computes lengths, then the metric (Cohen & Peng, *STOC* 2015).
+
+    Factors that are all zero have the identity as their metric.
+
+    Args:
+        factors: information factors ``(M, r, D)`` of M rows, r factors each.
+        power: the order of the weights, at least 2.
+    """
+    count, _, size = factors.shape
+    flat = factors.reshape(-1, size)
+    metric, weights = np.eye(size), np.ones(count)
+    for _ in range(_SWEEPS if power > 2 else 1):
+        if power > 2:
+            lengths = np.maximum(compute_squared_lengths(factors, metric), 1e-12)
+            # The exponents of old and new weights sum to 1 on average: the plain fixed point diverges from order 4 on.
+            weights = weights ** (1 - 2 / power) * (lengths / lengths.mean()) ** (1 - 2 / power)
+        metric = (flat * np.repeat(weights, factors.shape[1])[:, None]).T @ flat / count
+        trace = float(np.trace(metric))
+        if not trace > _LEAST_TRACE:  # predictors may be so large that no row has information in single precision
+            return np.eye(size)
+        metric += _RIDGE * trace / size * np.eye(size)
+        metric *= size / np.trace(metric)
+    return metric
+
+
+def compute_squared_lengths(factors: Array64, metric: Array64) -> Array64:
+    """Compute ``sum_r f_r' metric^-1 f_r`` for each row, ``(M,)``.
+
+    ``factors`` are ``(M, r, D)``, ``metric`` is ``(D, D)`` and invertible.
+    """
+    size = factors.shape[2]
+    flat = factors.reshape(-1, size)
+    return np.asarray(np.vecdot(flat @ invert(metric), flat).reshape(len(factors), -1).sum(axis=1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

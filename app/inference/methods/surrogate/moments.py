@@ -1,7 +1,8 @@
-"""Moments of single columns, from noised sums and declared facts.
+"""Lengths of rows and moments of columns, from noised answers and declared facts.
 
-Declarations are certain. Indicators equal their squares. Two indicators of a category exclude each other, so their
-product is 0. The square of a column of -1 and 1 is 1. These facts hold for clipped rows, too, and cost nothing.
+A histogram of lengths gives units and clipping norms for the sum of moments after it. Declarations are certain.
+Indicators equal their squares. Two indicators of a category exclude each other, so their product is 0. The square of a
+column of -1 and 1 is 1. These facts hold for clipped rows, too, and cost nothing.
 """
 
 from dataclasses import dataclass
@@ -11,11 +12,55 @@ from numpy.typing import NDArray
 
 from app.inference.core.design import Design
 from app.inference.core.model import Array64
+from app.inference.private_zone.queries.lengths import BINS
 from app.inference.private_zone.queries.moments import CENTRE_GRID
 
+_LEAST_SCALE, _MOST_SCALE = 2.0**-20, 1e6
+_SCALE_LENGTHS, _CLIP_LENGTHS = 2.0, 2.0
+"""A column's unit and a clipping norm, over a root mean square; few rows are beyond them."""
+_DEVIATIONS = 3.0
+"""Deviations of noise that a bin must exceed to count."""
 _NONE = -1
 """The group of a column that is no indicator."""
 _TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lengths:
+    """A noised histogram of squared lengths.
+
+    Bin b of ``counts`` holds squared lengths in ``[2**-(b + 1), 2**-b) * largest``. ``noise`` is the standard deviation
+    of the noise in a bin.
+    """
+
+    counts: Array64
+    largest: float
+    noise: float
+
+    def mean_power(self, power: int) -> float:
+        """Compute the mean of squared lengths to ``power``.
+
+        It is the largest possible value if no bin exceeds its noise.
+        """
+        kept = np.where(self.counts > _DEVIATIONS * self.noise, self.counts, 0.0)
+        squares = self.largest * 2.0 ** -np.arange(BINS) / np.sqrt(2)
+        total = kept.sum()
+        return float(kept @ squares**power / total) if total > 0 else self.largest**power
+
+    @property
+    def root_mean_square(self) -> float:
+        """The root mean square of lengths."""
+        return float(np.sqrt(self.mean_power(1)))
+
+
+def choose_scale(length: float, columns: int) -> float:
+    """Choose the common unit of columns, from the root mean square ``length`` of rows."""
+    return float(np.clip(_SCALE_LENGTHS * length / np.sqrt(max(columns, 1)), _LEAST_SCALE, _MOST_SCALE))
+
+
+def choose_clip(length: float) -> float:
+    """Choose the clipping norm of contributions whose root mean square is ``length``."""
+    return _CLIP_LENGTHS * max(length, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

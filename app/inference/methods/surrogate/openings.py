@@ -13,9 +13,15 @@ from app.inference.core.linear_algebra import invert
 from app.inference.core.model import Array64
 from app.inference.core.query import Oracle, Query
 from app.inference.methods.surrogate.column_laws import Columns, compute_winsorised_means, draw_columns
-from app.inference.methods.surrogate.frame import make_frame
-from app.inference.methods.surrogate.lengths import Lengths, choose_clip, choose_scale
-from app.inference.methods.surrogate.moments import Moments, choose_centre, round_to_grid
+from app.inference.methods.surrogate.information import make_frame
+from app.inference.methods.surrogate.moments import (
+    Lengths,
+    Moments,
+    choose_centre,
+    choose_clip,
+    choose_scale,
+    round_to_grid,
+)
 from app.inference.methods.surrogate.regression import Score, find_mode
 from app.inference.methods.surrogate.rows import Rows, colour, draw_noise
 from app.inference.methods.surrogate.schedule import Schedule

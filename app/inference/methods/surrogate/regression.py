@@ -24,7 +24,7 @@ from app.inference.core.linear_algebra import invert, symmetric
 from app.inference.core.model import Array32, Array64
 from app.inference.core.priors import Prior
 from app.inference.methods.surrogate.excess import Excess
-from app.inference.methods.surrogate.frame import Frame
+from app.inference.methods.surrogate.information import Frame
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.tuning import TUNING
 

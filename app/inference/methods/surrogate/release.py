@@ -17,7 +17,7 @@ from app.inference.core.priors import Prior
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade, Pseudocoreset, judge
 from app.inference.fitting.fit import fit_points
-from app.inference.methods.surrogate.frame import Frame, make_frame
+from app.inference.methods.surrogate.information import Frame, make_frame
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.schedule import Regime
 from app.inference.methods.surrogate.state import Result, Search

@@ -19,12 +19,10 @@ from app.inference.methods.surrogate.excess import (
     compute_square_weight,
     simulate_residuals,
 )
-from app.inference.methods.surrogate.frame import carry, make_frame
-from app.inference.methods.surrogate.information import correct, design_matrix
+from app.inference.methods.surrogate.information import carry, correct, design_matrix, make_frame
 from app.inference.methods.surrogate.openings import ask
 from app.inference.methods.surrogate.regression import Mode, Score, compute_longest_step, compute_surprise, find_mode
-from app.inference.methods.surrogate.response import bound_scores, respond
-from app.inference.methods.surrogate.score_design import design_score
+from app.inference.methods.surrogate.scores import bound_scores, design_score, respond
 from app.inference.methods.surrogate.state import Search
 from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.models.residuals import require_residuals

@@ -8,8 +8,7 @@ from app.inference.core.priors import Prior
 from app.inference.fitting.fit import Fitted
 from app.inference.methods.surrogate.excess import Excess, ResidualCounts
 from app.inference.methods.surrogate.information import Filter
-from app.inference.methods.surrogate.lengths import Lengths
-from app.inference.methods.surrogate.moments import Declared, Moments, Population
+from app.inference.methods.surrogate.moments import Declared, Lengths, Moments, Population
 from app.inference.methods.surrogate.regression import Mode, Score
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.schedule import Schedule

@@ -5,11 +5,10 @@ import pytest
 
 from app.inference.core.linear_algebra import invert
 from app.inference.core.model import Array64
-from app.inference.methods.surrogate.excess import Excess, ResidualCounts
-from app.inference.methods.surrogate.frame import make_frame
-from app.inference.methods.surrogate.response import respond
+from app.inference.methods.surrogate.excess import Excess, ResidualCounts, combine
+from app.inference.methods.surrogate.information import make_frame
 from app.inference.methods.surrogate.rows import Rows
-from app.inference.methods.surrogate.score_design import design_score
+from app.inference.methods.surrogate.scores import design_score, respond
 from app.inference.private_zone.queries import ExcessSum
 from app.inference.private_zone.queries.residuals import EDGES
 from support.surrogate_tables import Case, Drawn, build, compute_losses
@@ -99,3 +98,15 @@ def test_residuals_with_heavy_tails_are_wide(degrees: int, wide: bool) -> None:
     sides = [np.histogram(np.abs(residuals[residuals * side > 0]), [*EDGES, np.inf])[0] for side in (-1, 1)]
     counts = np.array(sides) + 5 * rng.standard_normal((2, len(EDGES)))
     assert ResidualCounts(counts, 5.0, 600.0, rng.standard_normal(10_000), 20_000).are_wide == wide
+
+
+def test_hidden_residuals_count_with_a_probability_of_a_tenth() -> None:
+    """Counts of 10 in far bins would stay below noise of 10, but their squares are large."""
+    rng = np.random.default_rng(5)
+    residuals = ResidualCounts(np.zeros((2, len(EDGES))), 10.0, 64.0, rng.standard_normal(10_000), 20_000)
+    query = ExcessSum(np.zeros(2), cut=3.0, scale=1.0, centre=0.0, spread=1.0, squares=0.25, clip=1e3)
+    found = combine(query, (np.zeros(3),), 1e-3, residuals)
+    hidden = residuals.excess(3.0).hidden
+    expected = 0.1 * np.array([hidden[0], hidden[0] / 4, hidden[1] / 16])
+    np.testing.assert_allclose(found.variance, expected, rtol=1e-3)
+    assert np.sqrt(hidden[1]) > 0.2 * residuals.count

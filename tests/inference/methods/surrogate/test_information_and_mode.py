@@ -8,13 +8,11 @@ from scipy.optimize import root
 
 from app.inference.core.linear_algebra import factorise, invert, raise_to
 from app.inference.core.model import Array32, Array64
-from app.inference.methods.surrogate.frame import Frame, make_frame
-from app.inference.methods.surrogate.information import Filter, correct, design_matrix
+from app.inference.methods.surrogate.information import Filter, Frame, correct, design_matrix, make_frame
 from app.inference.methods.surrogate.regression import Score, compute_surprise, find_mode, shrink
 from app.inference.methods.surrogate.release import compute_far_loss
-from app.inference.methods.surrogate.response import bound_scores, limit_mistakes, respond
 from app.inference.methods.surrogate.rows import Rows, draw_noise
-from app.inference.methods.surrogate.score_design import design_score
+from app.inference.methods.surrogate.scores import bound_scores, design_score, limit_mistakes, respond
 from app.inference.methods.surrogate.tuning import TUNING
 from support.surrogate_tables import Case
 

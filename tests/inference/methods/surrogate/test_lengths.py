@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.inference.methods.surrogate.lengths import Lengths, choose_clip, choose_scale
+from app.inference.methods.surrogate.moments import Lengths, choose_clip, choose_scale
 from app.inference.private_zone.queries.lengths import BINS
 
 

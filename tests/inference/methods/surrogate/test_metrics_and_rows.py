@@ -6,7 +6,7 @@ from scipy.linalg import eigh
 
 from app.inference.core.model import Array64
 from app.inference.core.plan import PriorSpec
-from app.inference.methods.surrogate.metrics import compute_lewis_metric, compute_squared_lengths
+from app.inference.methods.surrogate.information import compute_lewis_metric, compute_squared_lengths
 from app.inference.methods.surrogate.openings import leave_reference
 from app.inference.methods.surrogate.rows import colour
 from support.surrogate_tables import Case, Drawn, build, fit_posterior

@@ -61,6 +61,16 @@ def test_stated_error_contains_the_one_by_wrong_labels() -> None:
     np.testing.assert_allclose(after - before, [[0.09, -0.12], [-0.12, 0.16]], atol=1e-12)
 
 
+def test_stated_error_is_twice_the_regressions_and_grows_with_unexplained_answers() -> None:
+    result = _run("linear-regression", None)
+    mode, search = result.search.mode, replace(result.search, step=None)
+    assert mode is not None
+    for surprise, factor in ((0.5, 2), (1.0, 2), (1.5, 3)):
+        stated = release(replace(result, search=replace(search, mode=replace(mode, surprise=surprise)))).doubt
+        assert stated is not None
+        np.testing.assert_allclose(stated[:2, :2], factor * mode.covariance[:2, :2], rtol=1e-9)
+
+
 def test_noise_scale_that_is_hardly_known_is_not_calibrated() -> None:
     """A scale two deviations smaller multiplies the information about coefficients by e^4."""
     result = _run("linear-regression", None)
@@ -91,8 +101,8 @@ def test_points_may_differ_by_a_tenth_of_the_noise() -> None:
     result = _run("linear-regression", None)
     mode, search = result.search.mode, result.search
     assert mode is not None
-    # Half the trace of information times this covariance: 90 nats.
-    covariance = 60 * invert(search.information)
+    # Half the trace of information times twice this covariance: 90 nats.
+    covariance = 30 * invert(search.information)
     for apart, differ in ((8.0, False), (10.0, True)):
         points = replace(result.points, kl=apart)
         noisy = replace(result, search=replace(search, step=None), points=points)
