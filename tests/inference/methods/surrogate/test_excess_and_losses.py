@@ -101,7 +101,7 @@ def test_residuals_with_heavy_tails_are_wide(degrees: int, wide: bool) -> None:
 
 
 def test_hidden_residuals_count_with_a_probability_of_a_tenth() -> None:
-    """Counts of 10 in far bins would stay below noise of 10, but their squares are large."""
+    """Noise of 10 may hide ten residuals in a far bin."""
     rng = np.random.default_rng(5)
     residuals = ResidualCounts(np.zeros((2, len(EDGES))), 10.0, 64.0, rng.standard_normal(10_000), 20_000)
     query = ExcessSum(np.zeros(2), cut=3.0, scale=1.0, centre=0.0, spread=1.0, squares=0.25, clip=1e3)

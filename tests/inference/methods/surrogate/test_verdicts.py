@@ -61,7 +61,7 @@ def test_stated_error_contains_the_one_by_wrong_labels() -> None:
     np.testing.assert_allclose(after - before, [[0.09, -0.12], [-0.12, 0.16]], atol=1e-12)
 
 
-def test_stated_error_is_twice_the_regressions_and_grows_with_unexplained_answers() -> None:
+def test_stated_error_is_twice_the_regressions() -> None:
     result = _run("linear-regression", None)
     mode, search = result.search.mode, replace(result.search, step=None)
     assert mode is not None
