@@ -245,7 +245,7 @@ def combine(query: ExcessSum, answers: tuple[Array64, ...], noise: float, residu
 
     The mean of the answers and the histogram's sums are weighted by their precisions; the histogram has no sum of ``a
     t``. Then the estimate is shrunk towards the model's prediction, as by James and Stein, for each sum: by one over
-    its squared distance in deviations.
+    its squared distance in deviations. Its variance contains hidden residuals, times their probability.
 
     Args:
         query: the last answered query.

@@ -176,7 +176,9 @@ def design_score(
         misfit: the variance of a row's smooth misfit, over that of its score.
         per_unit: rows of a unit.
     """
-    losses = _Losses.prepare(rows, frame, response, theta, prior, sigma=sigma, misfit=misfit)
+    full, pull = rows.gram(frame.white), -frame.forth @ prior.gradient(theta)
+    step = invert(full + frame.prior) @ _mistake_labels(rows, response, np.ones(len(frame.white)))
+    losses = _Losses(rows, frame, response, sigma, misfit, full, pull, step)
     best, chosen = np.inf, None
     far = frame.shortened
     least, most, ratio = TUNING.score_bounds
@@ -226,24 +228,6 @@ class _Losses:
     full: Array64
     pull: Array64
     mistaken_step: Array64
-
-    @classmethod
-    def prepare(
-        cls,
-        rows: Rows,
-        frame: Frame,
-        response: Response,
-        theta: Array64,
-        prior: Prior,
-        *,
-        sigma: float,
-        misfit: float,
-    ) -> "_Losses":
-        """Compute the parts that do not depend on the metric and the bound."""
-        full, pull = rows.gram(frame.white), -frame.forth @ prior.gradient(theta)
-        mistaken = _mistake_labels(rows, response, np.ones(len(frame.white)))
-        step = invert(full + frame.prior) @ mistaken
-        return cls(rows, frame, response, sigma, misfit, full, pull, step)
 
     def compute(self, metric: Array64, clip: float, kept: Array64, root: Array64) -> tuple[Array64, Array64]:
         """Compute the four losses ``(4,)`` in nats, and the error ``(D,)`` by wrong labels.
