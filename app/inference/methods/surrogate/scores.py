@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
 from app.inference.core.linear_algebra import factorise, invert
 from app.inference.core.model import Array32, Array64, Model
@@ -60,6 +61,19 @@ class Response:
         rest, index = place - low, np.arange(len(low))
         kept, root = ((1 - rest) * each[index, low] + rest * each[index, low + 1] for each in (self.kept, self.root))
         return kept, root
+
+
+def compute_slope(cut: float, spread: float) -> float:
+    """Compute the derivative of a mean cut score, over that at the mode.
+
+    Away from the mode, residuals are larger, and more of them are cut. For normal rows and targets, the derivative is
+    proportional to the share of residuals within the cut (Bussgang, *MIT RLE report* 216, 1952).
+
+    Args:
+        cut: in deviations.
+        spread: the root mean square of residuals, in deviations; 1 at the mode.
+    """
+    return float((ndtr(cut / spread) - 0.5) / (ndtr(cut) - 0.5))
 
 
 def bound_scores(  # noqa: PLR0917  (arguments of a query)

@@ -144,6 +144,14 @@ def test_residuals_are_asked_where_no_bound_is_natural(family: str, kinds: set[s
     assert planned & every == kinds
 
 
+@pytest.mark.parametrize(("noise_scale", "sigma", "asked"), [(None, 3.0, 1), (2.0, 3.0, 2), (2.0, 300.0, 1)])
+def test_residuals_are_first_asked_where_they_may_be_far(noise_scale: float | None, sigma: float, asked: int) -> None:
+    """The noise scale is known, and the histogram is not mostly noise."""
+    kinds = [query.kind for query in Case("linear-regression", noise_scale=noise_scale).plan(sigma).queries]
+    assert kinds.count("residual_histogram") == asked
+    assert (kinds.index("residual_histogram") < kinds.index("cut_score_sum")) is (asked == 2)
+
+
 @EVERY_FAMILY
 def test_squares_are_asked_around_means(family: str) -> None:
     """Around zero, noise would hide the small variance of a column far from zero."""
