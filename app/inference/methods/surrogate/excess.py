@@ -85,7 +85,7 @@ class ResidualCounts:
 
     @property
     def spread(self) -> float:
-        """The root mean square of residuals, in deviations, as far as counts exceed the noise; at least 1."""
+        """The root mean square of residuals, in deviations; at least 1. Counts within noise are 0."""
         seen = np.maximum(np.where(self.reach > EDGES, self.counts.sum(axis=0), 0), 0)
         rest = max(0.0, 1 - float(seen.sum()) / self.count)
         square = float(seen @ np.square(np.minimum(_MIDDLES, self.largest))) / self.count + _NEAR * rest

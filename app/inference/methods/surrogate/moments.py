@@ -96,7 +96,7 @@ class Declared:
         return np.asarray(same & ~np.eye(len(self.group), dtype=np.bool_))
 
     def limit_shares(self, shares: Array64) -> Array64:
-        """Limit shares ``(k,)`` of two-valued columns to [0, 1], their sum in a category to 1."""
+        """Limit shares ``(k,)`` of two-valued columns to [0, 1]; in a category, also their sum."""
         limited = np.where(self.two_valued, np.clip(shares, 0.0, 1.0), shares)
         for number in np.unique(self.group[self.indicators]):
             members = self.group == number

@@ -133,3 +133,14 @@ def test_hidden_residuals_count_with_a_probability_of_a_tenth() -> None:
     expected = 0.1 * np.array([hidden[0], hidden[0] / 4, hidden[1] / 16])
     np.testing.assert_allclose(found.variance, expected, rtol=1e-3)
     assert np.sqrt(hidden[1]) > 0.2 * residuals.count
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_mode_far_from_the_start_is_found(seed: int) -> None:
+    """Residuals at the start are a hundred deviations long."""
+    case = Case(
+        "linear-regression", features=4, rows=20_000, slots=20_000, seed=seed, noise_scale=0.02, signal="separable"
+    )
+    loss, prior = compute_losses(case, build(case, case.plan(3.0), Drawn(seed), seed))
+    assert prior > 1e6
+    assert loss < 5

@@ -57,7 +57,7 @@ def test_moments_around_any_centre_are_the_same(x: Array64, known: Declared) -> 
 
 @pytest.mark.parametrize("centre", [-0.99, -0.96, -0.9])
 def test_declared_signs_are_estimated_better_than_undeclared_ones(centre: float) -> None:
-    """Their mean and their square estimate one share, if the centre is near the mean."""
+    """Near the mean, both moments estimate one share."""
     x = np.where(np.arange(400) < 8, 1.0, -1.0)[:, None]
     truth, errors = x.var(), {True: list[float](), False: list[float]()}
     for _ in range(3000):

@@ -26,8 +26,8 @@ def _init(plan: MechanismPlan, case: Case) -> None:
 @EVERY_NOISE
 def test_composed_price_equals_that_of_one_gaussian(family: str, sigma: float) -> None:
     """W4: precisions of Gaussians add up to that of one with ``sigma``."""
-    for features in (1, 4):
-        plan = Case(family, features=features).plan(sigma)
+    for features, noise_scale in ((1, None), (4, None), (4, 0.5)):
+        plan = Case(family, features=features, noise_scale=noise_scale).plan(sigma)
         events = flatten(plan.events)
         precision = 0.0
         for event, count in events:
