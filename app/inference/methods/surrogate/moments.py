@@ -172,7 +172,8 @@ class Moments:
     def _shares(self, means: Array64, square: Array64, count: float) -> tuple[Array64, Array64]:
         """Compute the share of ones in each two-valued column, and its noise, ``(k,)`` each.
 
-        ``count`` is the number of rows. Both moments of a column of two values are linear in its share. The average is weighted by their precisions.
+        ``count`` is the number of rows. Both moments of a column of two values are linear in its share. The average is
+        weighted by their precisions.
         """
         low, centre = self.known.low, np.broadcast_to(self.centre, means.shape)
         slope, bend = 1 - low, (1 - centre) ** 2 - (low - centre) ** 2  # of the mean and the square, by the share

@@ -159,8 +159,8 @@ def _move(search: Search, mode: Mode, *, first: bool, last: bool) -> Search:
 def ask_first_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:
     """Ask a histogram of residuals at the first parameter.
 
-    They may be many deviations long. There, the mode's predictors are a part of the residuals. So their squares, over all axes of the parameter, do not
-    sum to more.
+    They may be many deviations long. There, the mode's predictors are a part of the residuals. So the squares of
+    predictors, over all axes of the parameter, do not sum to more.
     """
     spread = _count_residuals(rng, search, oracle, search.setup.schedule.first_residuals_share).spread
     return replace(search, spread=spread, most=search.rows.count * spread**2 / len(search.theta))

@@ -34,7 +34,7 @@ class Rows:
     the information, and all of them the scores.
     ``noise`` ``(M,)`` represents standardised residuals of a model with an unknown scale; None: of another model.
     ``known`` are declared facts, with ``places`` ``(M, k)`` for draws of two-valued columns
-    (:func:`app.inference.methods.surrogate.column_laws.draw_declared`); None: there are no such columns.
+    (:func:`app.inference.methods.surrogate.column_laws.draw_declared`); None: draws are moved only.
     """
 
     model: Model
