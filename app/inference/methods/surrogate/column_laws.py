@@ -132,7 +132,7 @@ def draw_declared(known: Declared, places: Array64, mean: Array64, deviation: Ar
     """Draw standardised columns ``(M, k)`` that are declared two-valued; the others are 0.
 
     The deviation of a column of -1 and 1 gives the share of its rarer value, and the means of indicators are shares.
-    Each value has at least one draw, because noise may hide a rare one.
+    Each value of a column of -1 and 1 has at least one draw, because noise may hide it.
 
     Args:
         known: declared facts about the columns.

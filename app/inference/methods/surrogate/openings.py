@@ -211,7 +211,7 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
         one_predictor=setup.one_predictor,
         uniform=setup.design.target is None,
         noise=draw_noise(rng, setup.model, len(draws)) if isinstance(setup.model, UnknownScale) else None,
-        known=setup.known if setup.design.target is not None else None,
+        known=setup.known,
         places=places,
     )
     theta, cut = setup.prior.mean, TUNING.first_cut if setup.schedule.unbounded else None
