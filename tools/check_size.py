@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3281, statements=1926, numbers=108)
+LIMITS: Final = Size(modules=15, lines=3284, statements=1929, numbers=109)
 
 
 def measure(folder: Path) -> Size:

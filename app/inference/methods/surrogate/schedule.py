@@ -134,8 +134,10 @@ class Schedule:
 
     @property
     def first_residuals_share(self) -> float:
-        """The share of the histogram of residuals at the first parameter; 0: it is not asked for."""
-        return TUNING.first_residuals_share if self.unbounded and self.far and self.is_clear else 0.0
+        """The share of the histogram of residuals at the first parameter; 0: noise would hide it, or it is no use."""
+        share = TUNING.first_residuals_share
+        shows = self.noise_of(share, 1.0) < TUNING.first_residuals_noise * self.slots
+        return share if self.unbounded and self.far and self.is_clear and shows else 0.0
 
     @property
     def information_share(self) -> float:

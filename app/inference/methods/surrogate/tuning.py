@@ -25,6 +25,7 @@ class Tuning:
     quiet_information_share: float = 0.17  # share; the same in the regime `quiet`
     residuals_share: float = 0.05  # share; the histogram of residuals near the mode
     first_residuals_share: float = 0.01  # share; that at the first parameter
+    first_residuals_noise: float = 0.07  # part of the slots; most noise in its bins: half of the slots then show
     excess_share: float = 0.05  # share; each sum of the excess beyond a cut
 
     # Regimes and rounds.

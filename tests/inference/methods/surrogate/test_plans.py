@@ -144,10 +144,18 @@ def test_residuals_are_asked_where_no_bound_is_natural(family: str, kinds: set[s
     assert planned & every == kinds
 
 
-@pytest.mark.parametrize(("noise_scale", "sigma", "asked"), [(None, 3.0, 1), (2.0, 3.0, 2), (2.0, 300.0, 1)])
-def test_residuals_are_first_asked_where_they_may_be_far(noise_scale: float | None, sigma: float, asked: int) -> None:
-    """The noise scale is known, and the histogram is not mostly noise."""
-    kinds = [query.kind for query in Case("linear-regression", noise_scale=noise_scale).plan(sigma).queries]
+@pytest.mark.parametrize(
+    ("noise_scale", "features", "sigma", "asked"),
+    [(None, 9, 3.0, 1), (2.0, 9, 3.0, 2), (2.0, 9, 300.0, 1), (2.0, 1, 15.0, 2), (2.0, 1, 16.0, 1)],
+)
+def test_residuals_are_first_asked_where_they_may_be_far(
+    noise_scale: float | None, features: int, sigma: float, asked: int
+) -> None:
+    """The noise scale is known, and noise does not hide the histogram. 2,200 slots allow a sigma of 15.4."""
+    kinds = [
+        query.kind
+        for query in Case("linear-regression", noise_scale=noise_scale, features=features).plan(sigma).queries
+    ]
     assert kinds.count("residual_histogram") == asked
     assert (kinds.index("residual_histogram") < kinds.index("cut_score_sum")) is (asked == 2)
 
