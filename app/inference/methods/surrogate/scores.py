@@ -5,11 +5,11 @@ at many bounds. So it is simulated once, with targets that follow the model, as 
 length. The loss of a design is a formula that is evaluated on the draws of rows.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from app.inference.core.linear_algebra import factorise, invert
 from app.inference.core.model import Array32, Array64, Model
@@ -73,7 +73,7 @@ def compute_slope(cut: float, spread: float) -> float:
         cut: in deviations.
         spread: the root mean square of residuals, in deviations; 1 at the mode.
     """
-    return float((ndtr(cut / spread) - 0.5) / (ndtr(cut) - 0.5))
+    return math.erf(cut / spread / math.sqrt(2)) / math.erf(cut / math.sqrt(2))
 
 
 def bound_scores(  # noqa: PLR0917  (arguments of a query)
