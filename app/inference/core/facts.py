@@ -35,14 +35,6 @@ class Column:
         """Whether its bounds coincide; its coordinate is then 0 in every row."""
         return self.lower is not None and self.lower == self.upper
 
-    @property
-    def is_two_valued(self) -> bool:
-        """Whether it is binary, or of integers whose bounds are neighbours."""
-        if self.type != "integer" or self.lower is None or self.upper is None:
-            return self.type == "binary"
-        neighbours = self.upper == self.lower + 1 and float(self.lower).is_integer()
-        return neighbours and self.impute in {None, self.lower, self.upper}
-
 
 @dataclass(frozen=True, slots=True)
 class DeclaredFacts:

@@ -3,8 +3,8 @@
 Few rows may hold most of a column's variance: rows of a rare level, or of large amounts. Bounds take most from these
 rows. So each column, standardised to mean 0 and variance 1, follows one law of a grid: a normal law; a share q of rows
 at d deviations, on one side or both, with normal values elsewhere; or two values. The posterior weighs the laws by
-noised sums of winsorised squares (:class:`app.inference.private_zone.queries.tails.TailSum`) and by bounds. Columns
-that are declared two-valued have two values for certain, and only their share is estimated.
+noised sums of winsorised squares (:class:`app.inference.private_zone.queries.tails.TailSum`) and by bounds. Declared
+indicators have two values for certain.
 
 Draws follow the posterior predictive law. So a rare level that noise may hide appears in the draws with its posterior
 probability.
@@ -16,9 +16,9 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.inference.core.model import Array64
-from app.inference.methods.surrogate.moments import Declared
 from app.inference.private_zone.queries.tails import FAR, NEAR, OF_SIDES
 
 _QUANTILES: Final = np.array([NormalDist().inv_cdf((i + 0.5) / 64) for i in range(64)])
@@ -88,7 +88,7 @@ class Columns:
     """The estimates for k columns, in the design's units; fields are ``(k,)`` where no shape is given.
 
     ``mean``, ``deviation``, the ``least`` and the ``most`` value describe a column. ``error`` is the standard
-    deviation of the noise in its variance. ``known`` are declared facts.
+    deviation of the noise in its variance. ``group`` numbers the categorical column of a declared indicator; -1: none.
     ``tails`` ``(3, k)`` are noised winsorised means (:func:`compute_winsorised_means`), and ``tails_noise`` ``(3,)`` is
     their noise. Both are None if they were not asked for.
     """
@@ -98,7 +98,7 @@ class Columns:
     error: Array64
     least: Array64
     most: Array64
-    known: Declared
+    group: NDArray[np.int64]
     tails: Array64 | None = None
     tails_noise: Array64 | None = None
 
@@ -111,46 +111,23 @@ def compute_winsorised_means(sums: Array64, count: float) -> Array64:
     return np.asarray(sums / count * np.array([NEAR**2, FAR**2, NEAR / OF_SIDES])[:, None])
 
 
-def draw_places(rng: np.random.Generator, count: int, columns: int) -> Array64:
-    """Draw places ``(count, columns)`` in [0, 1): evenly spread in each column, in random order."""
-    return (rng.permuted(np.tile(np.arange(count), (columns, 1)), axis=1).T + 0.5) / count
+def draw_columns(rng: np.random.Generator, columns: Columns, count: int) -> Array64:
+    """Draw standardised columns ``(count, k)``, with mean 0.
 
-
-def draw_columns(rng: np.random.Generator, columns: Columns, places: Array64) -> Array64:
-    """Draw standardised columns ``(M, k)``, with mean 0.
-
-    Columns are independent, except that the indicators of one category exclude each other. ``places`` ``(M, k)`` decide
-    the values of declared columns (:func:`draw_declared`).
+    Columns are independent, except that the indicators of one category exclude each other.
     """
-    draws = draw_declared(columns.known, places, columns.mean, columns.deviation)
-    for column in np.flatnonzero(~columns.known.two_valued):
-        draws[:, column] = _draw_column(rng, columns, int(column), len(places))
-    return draws
-
-
-def draw_declared(known: Declared, places: Array64, mean: Array64, deviation: Array64) -> Array64:
-    """Draw standardised columns ``(M, k)`` that are declared two-valued; the others are 0.
-
-    The deviation of a column of -1 and 1 gives the share of its rarer value, and the means of indicators are shares.
-    Each value of a column of -1 and 1 has at least one draw, because noise may hide it.
-
-    Args:
-        known: declared facts about the columns.
-        places: a row has the rarer value if its place is below the share, ``(M, k)``. Thus rows change only as far as
-            shares do.
-        mean: of the columns, ``(k,)``.
-        deviation: of the columns, ``(k,)``.
-    """
-    least = 1 / len(places)
-    shares = np.clip(0.5 - 0.5 * np.sqrt(np.maximum(1 - deviation**2, 0)), least, 0.5)
-    rarer = np.where(mean < 0, 1.0, -1.0)
-    values = np.where(known.signs, np.where(places < shares, rarer, -rarer), 0.0)
-    for number in np.unique(known.group[known.indicators]):
-        members = np.flatnonzero(known.group == number)
-        edges = np.cumsum(np.clip(mean[members], least, 1.0))
-        level = np.searchsorted(edges, places[:, members[0]] * max(1.0, float(edges[-1])))
-        values[:, members] = level[:, None] == np.arange(len(members))
-    return np.asarray((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-9))
+    draws = np.empty((count, len(columns.mean)))
+    for column in range(len(columns.mean)):
+        if columns.group[column] < 0:
+            draws[:, column] = _draw_column(rng, columns, column, count)
+    for number in np.unique(columns.group[columns.group >= 0]):
+        members = np.flatnonzero(columns.group == number)
+        edges = np.cumsum(np.clip(columns.mean[members], 0, 1))
+        places = (rng.permutation(count) + 0.5) / count * max(1.0, float(edges[-1]))
+        levels = np.searchsorted(edges, places)[:, None] == np.arange(len(members))
+        draws[:, members] = (levels - columns.mean[members]) / np.maximum(columns.deviation[members], 1e-9)
+    draws -= draws.mean(axis=0)
+    return np.asarray(draws)
 
 
 def _draw_column(rng: np.random.Generator, columns: Columns, column: int, count: int) -> Array64:

@@ -30,8 +30,6 @@ _SEEN: Final = 3.0
 """Standard deviations of noise above which counts are signal."""
 _WINDOW: Final = 3
 """Adjacent bins whose counts are compared with the noise together."""
-_NEAR: Final = 0.3
-"""Mean square of the residuals within a deviation, for a normal law."""
 _TIMES: Final = 16
 """Targets drawn for each row."""
 _DECAY: Final = 0.5
@@ -82,14 +80,6 @@ class ResidualCounts:
         """How far residuals reach, in deviations, as far as counts exceed the noise."""
         last = self._last
         return float(min(EDGES[0] if last < 0 else EDGES[last] * _NEXT, self.largest))
-
-    @property
-    def spread(self) -> float:
-        """The root mean square of residuals, in deviations; at least 1. Counts within noise are 0."""
-        seen = np.maximum(np.where(self.reach > EDGES, self.counts.sum(axis=0), 0), 0)
-        rest = max(0.0, 1 - float(seen.sum()) / self.count)
-        square = float(seen @ np.square(np.minimum(_MIDDLES, self.largest))) / self.count + _NEAR * rest
-        return max(1.0, float(np.sqrt(square)))
 
     @property
     def are_wide(self) -> bool:

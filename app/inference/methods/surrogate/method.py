@@ -19,13 +19,7 @@ from app.inference.methods.surrogate import planning
 from app.inference.methods.surrogate.openings import open_next
 from app.inference.methods.surrogate.planning import RATE, ROUNDS, VERSION
 from app.inference.methods.surrogate.release import finish, release
-from app.inference.methods.surrogate.rounds import (
-    ask_excess,
-    ask_first_residuals,
-    ask_matrix,
-    ask_residuals,
-    ask_score,
-)
+from app.inference.methods.surrogate.rounds import ask_excess, ask_matrix, ask_residuals, ask_score
 from app.inference.methods.surrogate.schedule import Ask
 from app.inference.methods.surrogate.state import Opening, Result, Search, Setup, State
 from app.inference.private_zone.mechanisms import GRID_BITS
@@ -133,13 +127,7 @@ def _next_in_round(rng: np.random.Generator, search: Search, oracle: Oracle) -> 
     return finish(rng, moved) if moved.done == schedule.openings + len(schedule.program) else moved
 
 
-_ASKS: Final = {
-    Ask.MATRIX: ask_matrix,
-    Ask.FIRST_RESIDUALS: ask_first_residuals,
-    Ask.RESIDUALS: ask_residuals,
-    Ask.EXCESS: ask_excess,
-    Ask.SCORE: ask_score,
-}
+_ASKS: Final = {Ask.MATRIX: ask_matrix, Ask.RESIDUALS: ask_residuals, Ask.EXCESS: ask_excess, Ask.SCORE: ask_score}
 
 
 def _with_queries(plan: MechanismPlan, setup: Setup) -> MechanismPlan:

@@ -80,24 +80,14 @@ class Declared:
         return np.asarray(self.group != _NONE)
 
     @property
-    def two_valued(self) -> NDArray[np.bool_]:
-        """Which columns have two values, ``(k,)``."""
-        return np.asarray(self.indicators | self.signs)
-
-    @property
-    def low(self) -> Array64:
-        """The other value of columns with the values ``low`` and 1, ``(k,)``."""
-        return np.where(self.signs, -1.0, 0.0)
-
-    @property
     def exclusive(self) -> NDArray[np.bool_]:
         """Which pairs of columns are different indicators of one category, ``(k, k)``."""
         same = np.equal.outer(self.group, self.group) & self.indicators
         return np.asarray(same & ~np.eye(len(self.group), dtype=np.bool_))
 
     def limit_shares(self, shares: Array64) -> Array64:
-        """Limit shares ``(k,)`` of two-valued columns to [0, 1]; in a category, also their sum."""
-        limited = np.where(self.two_valued, np.clip(shares, 0.0, 1.0), shares)
+        """Limit indicators' shares ``(k,)`` to [0, 1], their sum in a category to 1."""
+        limited = np.where(self.indicators, np.clip(shares, 0.0, 1.0), shares)
         for number in np.unique(self.group[self.indicators]):
             members = self.group == number
             limited[members] /= max(1.0, float(limited[members].sum()))
@@ -160,27 +150,28 @@ class Moments:
         known, (means, error) = self.known, self.means(count)
         square = self.scale**2 * self.answer[1 + len(means) :] / count
         moved = _shrink(means - self.centre, error)
-        shares, shares_error = self._shares(means, square, count)
-        seen = np.where(known.indicators, _shrink(shares, shares_error), shares)
-        certain, width = known.two_valued, 1 - known.low
+        shares, shares_error = self._shares(means, square)
+        seen = _shrink(shares, shares_error / count)
+        mean = np.where(known.indicators, seen, self.centre + moved)
         return (
-            np.where(certain, known.low + width * seen, self.centre + moved),
-            np.where(certain, width**2 * (shares - seen**2), square - moved**2),
-            np.where(certain, np.minimum(width**2 * shares_error, 1.0), self.scale**2 * self.noise / count),
+            mean,
+            np.select([known.indicators, known.signs], [shares - seen**2, 1 - mean**2], square - moved**2),
+            np.select(
+                [known.indicators, known.signs],
+                [shares_error / count, min(2 * error, 1.0)],
+                self.scale**2 * self.noise / count,
+            ),
         )
 
-    def _shares(self, means: Array64, square: Array64, count: float) -> tuple[Array64, Array64]:
-        """Compute the share of ones in each two-valued column, and its noise, ``(k,)`` each.
+    def _shares(self, means: Array64, square: Array64) -> tuple[Array64, Array64]:
+        """Compute indicators' shares, and their noise times the count, ``(k,)`` each.
 
-        ``count`` is the number of rows. Both moments of a column of two values are linear in its share. The average is
-        weighted by their precisions.
+        Both moments of an indicator are estimates of its share.
         """
-        low, centre = self.known.low, np.broadcast_to(self.centre, means.shape)
-        slope, bend = 1 - low, (1 - centre) ** 2 - (low - centre) ** 2  # of the mean and the square, by the share
-        one, other = slope / self.scale**2, bend / self.scale**4
-        certainty = one * slope + other * bend
-        shares = (one * (means - low) + other * (square - (low - centre) ** 2)) / certainty
-        return self.known.limit_shares(shares), self.noise / (count * np.sqrt(certainty))
+        one, other = 1 / self.scale**2, (1 - 2 * self.centre) / self.scale**4  # inverse variances, of one noise
+        certainty = one + other * (1 - 2 * self.centre)
+        shares = (one * means + other * (square - np.square(self.centre))) / certainty
+        return self.known.limit_shares(shares), self.noise / np.sqrt(certainty)
 
 
 def _shrink(means: Array64, error: Array64 | float) -> Array64:

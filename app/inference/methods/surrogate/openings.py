@@ -12,12 +12,7 @@ import numpy as np
 from app.inference.core.linear_algebra import invert
 from app.inference.core.model import Array64
 from app.inference.core.query import Oracle, Query
-from app.inference.methods.surrogate.column_laws import (
-    Columns,
-    compute_winsorised_means,
-    draw_columns,
-    draw_places,
-)
+from app.inference.methods.surrogate.column_laws import Columns, compute_winsorised_means, draw_columns
 from app.inference.methods.surrogate.information import make_frame
 from app.inference.methods.surrogate.moments import (
     Lengths,
@@ -195,12 +190,11 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
         error=np.full(setup.features, error),
         least=setup.design.lower,
         most=setup.design.upper,
-        known=setup.known,
+        group=setup.known.group,
         tails=tails,
         tails_noise=noise,
     )
-    places = draw_places(rng, max(TUNING.draws, 4 * setup.design.width), setup.features)
-    standard = draw_columns(rng, columns, places)
+    standard = draw_columns(rng, columns, max(TUNING.draws, 4 * setup.design.width))
     draws = colour(standard, mean, covariance, intercept=setup.design.intercept)
     rows = Rows(
         setup.model,
@@ -211,8 +205,6 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
         one_predictor=setup.one_predictor,
         uniform=setup.design.target is None,
         noise=draw_noise(rng, setup.model, len(draws)) if isinstance(setup.model, UnknownScale) else None,
-        known=setup.known,
-        places=places,
     )
     theta, cut = setup.prior.mean, TUNING.first_cut if setup.schedule.unbounded else None
     information = rows.information(theta) + setup.prior.precision(theta)

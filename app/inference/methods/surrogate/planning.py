@@ -19,7 +19,6 @@ from app.inference.methods.surrogate.openings import make_lengths_query, make_mo
 from app.inference.methods.surrogate.schedule import Ask, Regime, Schedule
 from app.inference.methods.surrogate.state import Opening, Setup
 from app.inference.methods.surrogate.tuning import TUNING
-from app.inference.models.linear import LinearRegression
 from app.inference.models.residuals import UnboundedTargets, require_residuals
 from app.inference.private_zone.mechanisms import GRID_BITS, MAX_SCALE
 from app.inference.private_zone.queries import (
@@ -131,7 +130,6 @@ def _build_schedule(sigma: float, rate: float, facts: DeclaredFacts, problem: Pr
         tails=problem.design.width > 1,
         unbounded=isinstance(problem.model, UnboundedTargets) and problem.design.intercept,
         asked_rounds=rounds,
-        far=isinstance(problem.model, LinearRegression) and not problem.model.squares,
     )
 
 
@@ -151,7 +149,7 @@ def _fill(schedule: Schedule, iterations: int) -> Schedule:
             if filled.openings + len(filled.program) == iterations:
                 return filled
     asked = f"Use {schedule.openings} queries, or one fewer, and {2 if schedule.asks_matrices else 1} for each of "
-    asked += f"{least} to {most} rounds" + (", and 2 to 4 for residuals." if schedule.unbounded else ".")
+    asked += f"{least} to {most} rounds" + (", and 2 or 3 for residuals." if schedule.unbounded else ".")
     raise InvalidRequest.at("/privacy/iterations", asked)
 
 
@@ -176,7 +174,6 @@ def plan_queries(setup: Setup) -> tuple[PlannedQuery, ...]:
         planned.append(query(tails.kind, tails.length, schedule.tails_share))
     lengths_of = {
         Ask.MATRIX: (InformationSum.kind, size**2, schedule.information_share),
-        Ask.FIRST_RESIDUALS: (ResidualHistogram.kind, 2 * len(EDGES), schedule.first_residuals_share),
         Ask.RESIDUALS: (ResidualHistogram.kind, 2 * len(EDGES), schedule.residuals_share),
         Ask.EXCESS: (ExcessSum.kind, 3 if setup.squares else 2, TUNING.excess_share),
     }

@@ -55,8 +55,7 @@ class Score:
     ``noise`` ``(D, D)`` is its covariance by noise and subsampling. ``kept`` ``(M,)`` is the part of each draw's score
     that its bound left, and ``root`` ``(M,)`` the root of the part of its square; None: ``kept``.
     ``bound`` computes the bounded scores of folded rows; None: they have no bound. ``label_error`` ``(D,)`` is the
-    error of the mode by wrong labels. ``slope`` multiplies the derivative, because more residuals are cut than at the
-    mode.
+    error of the mode by wrong labels.
     """
 
     theta: Array64
@@ -66,7 +65,6 @@ class Score:
     root: Array64 | None = None
     bound: Callable[[Array32], Array64] | None = None
     label_error: Array64 | None = None
-    slope: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +93,6 @@ def find_mode(
     *,
     excess: Excess | None = None,
     vague: float = 0.0,
-    most: float = np.inf,
 ) -> Mode:
     """Find the mode by all ``scores``.
 
@@ -110,7 +107,6 @@ def find_mode(
         scores: at least one.
         excess: the part of residuals beyond a cut; it is added back to each score.
         vague: the relative variance of the belief's information.
-        most: the largest variance of a signal that answers allow, in posterior variances.
     """
     longest = compute_longest_step(rows, theta)
     goal, mode, common = theta, None, np.zeros((len(theta), len(theta)))
@@ -122,7 +118,7 @@ def find_mode(
         common = frame.forth.T @ frame.forth @ added[-1][1] @ frame.forth.T @ frame.forth
     for _ in range(TUNING.sweeps):
         estimates = _convert(rows, frame, goal, prior, scores)
-        mode = _combine(rows, frame, goal, estimates, scores, vague=vague, most=most)
+        mode = _combine(rows, frame, goal, estimates, scores, vague=vague)
         step = prior.mean + mode.mean - goal
         change = float(np.sqrt(np.mean(rows.change(step) ** 2)))
         goal = goal + step * min(1.0, longest / max(change, 1e-12))
@@ -201,7 +197,7 @@ def _convert(rows: Rows, frame: Frame, goal: Array64, prior: Prior, scores: Sequ
     inverse_slopes, means, noises = [], [], []
     simulated = None if rows.noise is None else rows.simulate(goal)
     for score in scores:
-        rest, secant = np.zeros(size), rows.gram(white(rows.path_factors(score.theta, goal)), score.slope * score.kept)
+        rest, secant = np.zeros(size), rows.gram(white(rows.path_factors(score.theta, goal)), score.kept)
         if simulated is not None:
             part, rest[-1] = _simulate_scale(rows, goal, score, simulated)
             secant[-1] *= part
@@ -301,14 +297,7 @@ def _average(means: Array64, covariance: Array64) -> _Average:
 
 
 def _combine(
-    rows: Rows,
-    frame: Frame,
-    goal: Array64,
-    estimates: _Estimates,
-    scores: Sequence[Score],
-    *,
-    vague: float,
-    most: float,
+    rows: Rows, frame: Frame, goal: Array64, estimates: _Estimates, scores: Sequence[Score], *, vague: float
 ) -> Mode:
     """Average the estimates with the likeliest covariance of errors, and shrink the average."""
     size = len(goal)
@@ -333,7 +322,7 @@ def _combine(
     assert chosen is not None
     average, misfit = chosen
     noise = np.vecdot(average.weights**2, estimates.noise.T)
-    mean, covariance = shrink(average.mean, np.maximum(average.variance, noise), estimates.prior, vague, most)
+    mean, covariance = shrink(average.mean, np.maximum(average.variance, noise), estimates.prior, vague)
     to_parameter = frame.forth.T @ estimates.axes
     freedom = max(1, size * (len(scores) - 1))
     return Mode(
@@ -344,9 +333,7 @@ def _combine(
     )
 
 
-def shrink(
-    mean: Array64, variance: Array64, precision: Array64, vague: float, most: float = np.inf
-) -> tuple[Array64, Array64]:
+def shrink(mean: Array64, variance: Array64, precision: Array64, vague: float) -> tuple[Array64, Array64]:
     """Shrink an estimate of the mode towards zero, the prior's mean.
 
     Under the prior, a mode has the covariance ``P^-1 - I`` in coordinates where the posterior's information is the
@@ -360,7 +347,6 @@ def shrink(
         precision: the prior's precision P, ``(D, D)``.
         vague: the relative variance of the belief's information. Real information may be more, and allow more signal.
             It may be less, and errors larger: the covariance allows for some of its deviations.
-        most: the largest variance of the signal.
 
     Returns:
         The mean ``(D,)`` and the covariance of its error ``(D, D)``.
@@ -368,8 +354,7 @@ def shrink(
     values, vectors = np.linalg.eigh(symmetric(precision))
     # Noise may hide information beyond the prior's, and with it a signal.
     hidden = np.sqrt(2 * vague)
-    signal = np.maximum(1 / np.maximum(values, _LEAST_PRECISION) - 1 + hidden, 1e-9)
-    deviation = np.sqrt(np.minimum(signal, most))
+    deviation = np.sqrt(np.maximum(1 / np.maximum(values, _LEAST_PRECISION) - 1 + hidden, 1e-9))
     root, inverse = (vectors * deviation) @ vectors.T, (vectors / deviation) @ vectors.T
     noise, axes = np.linalg.eigh(symmetric((inverse * variance) @ inverse.T))
     seen = np.clip(axes.T @ inverse @ mean, -_FURTHEST, _FURTHEST)

@@ -22,7 +22,7 @@ from app.inference.methods.surrogate.excess import (
 from app.inference.methods.surrogate.information import carry, correct, design_matrix, make_frame
 from app.inference.methods.surrogate.openings import ask
 from app.inference.methods.surrogate.regression import Mode, Score, compute_longest_step, compute_surprise, find_mode
-from app.inference.methods.surrogate.scores import bound_scores, compute_slope, design_score, respond
+from app.inference.methods.surrogate.scores import bound_scores, design_score, respond
 from app.inference.methods.surrogate.state import Search
 from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.models.residuals import require_residuals
@@ -73,10 +73,7 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     if rows.uniform and search.mode is not None:  # rows are as far from theta as the mode may be
         rows = rows.around(theta, search.mode.covariance)
     frame = make_frame(rows, theta, search.information, setup.prior)
-    spread = _estimate_spread(search)
     cut = search.cut
-    if search.spread is not None and search.residuals is None:
-        cut = TUNING.first_cut_of_far * spread
     response = respond(rng, rows, theta, frame, labels=setup.labels, cut=cut)
     misfit = TUNING.misfits[0] if search.mode is None else search.mode.misfit
     design = design_score(
@@ -102,12 +99,9 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
         return bound_scores(rows.model, folded, theta, transform, design.clip, cut) @ design.factor.T
 
     gradient, noise = design.factor @ answer, symmetric(noise)
-    slope = 1.0 if cut is None else compute_slope(cut, spread)
-    score = Score(theta, gradient, noise, design.kept, design.root, apply_bound, design.label_error, slope)
-    vague, scores = search.filter.variance or 0.0, (*search.scores, score)
-    mode = find_mode(
-        search.rows, frame, theta, setup.prior, scores, excess=search.excess, vague=vague, most=search.most
-    )
+    scores = (*search.scores, Score(theta, gradient, noise, design.kept, design.root, apply_bound, design.label_error))
+    vague = search.filter.variance or 0.0
+    mode = find_mode(search.rows, frame, theta, setup.prior, scores, excess=search.excess, vague=vague)
     last = turn == schedule.rounds - 1
     if last and search.mode is not None and len(scores) > 1:
         surprise = compute_surprise(
@@ -115,19 +109,6 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
         )
         mode = replace(mode, surprise=max(mode.surprise, surprise))
     return _move(replace(search, scores=scores, mode=mode), mode, last=last, first=turn == 0)
-
-
-def _estimate_spread(search: Search) -> float:
-    """Estimate the root mean square of residuals at the parameter, in deviations.
-
-    The mode explains all but 1 of their mean square. The rest is twice the nats of its distance, for each row.
-    """
-    if search.spread is None:
-        return 1.0
-    if search.mode is None:
-        return search.spread
-    distance = float(np.sum(search.rows.information(search.theta) * search.mode.covariance)) / search.rows.count
-    return min(search.spread, float(np.sqrt(1 + max(distance, 0.0))))
 
 
 def _move(search: Search, mode: Mode, *, first: bool, last: bool) -> Search:
@@ -156,23 +137,17 @@ def _move(search: Search, mode: Mode, *, first: bool, last: bool) -> Search:
     return replace(search, theta=there, information=information, filter=moved, step=there - theta)
 
 
-def ask_first_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:
-    """Ask a histogram of residuals at the first parameter.
-
-    They may be many deviations long. There, the mode's predictors are a part of the residuals. So the squares of
-    predictors, over all axes of the parameter, do not sum to more.
-    """
-    spread = _count_residuals(rng, search, oracle, search.setup.schedule.first_residuals_share).spread
-    return replace(search, spread=spread, most=search.rows.count * spread**2 / len(search.theta))
-
-
 def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:
     """Ask a histogram of residuals, and choose the cut of all further scores.
 
     Earlier scores had another cut, so the regression drops them.
     """
     setup, schedule, model = search.setup, search.setup.schedule, search.setup.model
-    residuals = _count_residuals(rng, search, oracle, schedule.residuals_share)
+    share, query = schedule.residuals_share, ResidualHistogram(search.theta)
+    counts = ask(oracle, query, schedule, share, 1.0).reshape(2, -1)
+    simulated = simulate_residuals(rng, search.rows, search.theta)
+    largest = require_residuals(model).largest_residual(search.theta)
+    residuals = ResidualCounts(counts, schedule.noise_of(share, 1.0), largest, simulated, search.rows.count)
     cut = choose_cut(
         residuals,
         count=search.rows.count,
@@ -181,17 +156,7 @@ def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _tur
         asked=schedule.effective_sigma / np.sqrt(len(schedule.excess_turns) * TUNING.excess_share),
         squares=setup.squares,
     )
-    spread = None if search.spread is None else min(search.spread, residuals.spread)
-    return replace(search, residuals=residuals, cut=cut, scores=(), spread=spread)
-
-
-def _count_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, share: float) -> ResidualCounts:
-    """Ask a histogram of residuals at the parameter."""
-    schedule, rows, theta = search.setup.schedule, search.rows, search.theta
-    counts = ask(oracle, ResidualHistogram(theta), schedule, share, 1.0).reshape(2, -1)
-    simulated = simulate_residuals(rng, rows, theta)
-    largest = require_residuals(rows.model).largest_residual(theta)
-    return ResidualCounts(counts, schedule.noise_of(share, 1.0), largest, simulated, rows.count)
+    return replace(search, residuals=residuals, cut=cut, scores=())
 
 
 def ask_excess(_rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:

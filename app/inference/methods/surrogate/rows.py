@@ -9,8 +9,6 @@ import numpy as np
 
 from app.inference.core.linear_algebra import symmetric
 from app.inference.core.model import Array32, Array64, Model
-from app.inference.methods.surrogate.column_laws import draw_declared
-from app.inference.methods.surrogate.moments import Declared
 from app.inference.models.location_scale import UnknownScale
 from app.inference.models.residuals import UnboundedTargets
 
@@ -33,8 +31,6 @@ class Rows:
     ``uniform``: there is no target, and all rows have the same information at every parameter. Then one draw represents
     the information, and all of them the scores.
     ``noise`` ``(M,)`` represents standardised residuals of a model with an unknown scale; None: of another model.
-    ``known`` are declared facts, with ``places`` ``(M, k)`` for draws of two-valued columns
-    (:func:`app.inference.methods.surrogate.column_laws.draw_declared`); None: draws are moved only.
     """
 
     model: Model
@@ -45,8 +41,6 @@ class Rows:
     one_predictor: bool
     uniform: bool = False
     noise: Array64 | None = None
-    known: Declared | None = None
-    places: Array64 | None = None
 
     def factors(self, theta: Array64) -> Array64:
         """Compute the information factors ``(M, r, D)`` at ``theta`` ``(D,)``; M is 1 if rows are uniform."""
@@ -143,18 +137,8 @@ class Rows:
         return np.asarray(np.maximum(np.sqrt(np.square(self.draws @ blocks.T).mean(axis=1)), further))
 
     def with_moments(self, count: float, mean: Array64, covariance: Array64) -> "Rows":
-        """Replace the number of rows, the ``mean`` ``(k,)`` and the ``covariance`` ``(k, k)``.
-
-        If the variance of a column becomes smaller, its draws come nearer to the mean. But the values of a two-valued
-        column are certain, so fewer draws have the rarer value. Only models of constant curvature measure the moments
-        again. In others, a rare value that noise hides once would stay hidden.
-        """
-        standard = self.standard
-        if self.known is not None and self.places is not None and self.has_constant_curvature:
-            certain = draw_declared(self.known, self.places, mean, np.sqrt(np.maximum(covariance.diagonal(), 0)))
-            standard = np.where(self.known.two_valued, certain, standard)
-        draws = colour(standard, mean, covariance, intercept=self.intercept)
-        return replace(self, count=count, standard=standard, draws=draws)
+        """Replace the number of rows, the ``mean`` ``(k,)`` and the ``covariance`` ``(k, k)``."""
+        return replace(self, count=count, draws=colour(self.standard, mean, covariance, intercept=self.intercept))
 
     def around(self, mean: Array64, doubt: Array64) -> "Rows":
         """Move the draws to ``mean`` ``(p,)``, and add ``doubt`` ``(p, p)`` to their covariance."""

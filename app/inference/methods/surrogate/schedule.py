@@ -22,7 +22,6 @@ class Ask(Enum):
     """The kinds of queries in rounds."""
 
     MATRIX = "matrix"
-    FIRST_RESIDUALS = "first residuals"
     RESIDUALS = "residuals"
     EXCESS = "excess"
     SCORE = "score"
@@ -45,8 +44,7 @@ class Schedule:
     ``sigma`` is the noise multiplier of the whole budget, ``rate`` the sampling rate q. ``dimension`` is D, the number
     of parameters. ``centres``: means of columns may be asked for, so that squares are around them. ``tails``: tails of
     columns may be. ``unbounded``: residuals have no natural bound, so they are cut. ``asked_rounds`` is a requested
-    number of rounds; None: it depends on the noise. ``far``: the noise scale is known, so residuals at the first
-    parameter may be many times as large.
+    number of rounds; None: it depends on the noise.
     """
 
     sigma: float
@@ -58,7 +56,6 @@ class Schedule:
     tails: bool
     unbounded: bool
     asked_rounds: int | None = None
-    far: bool = False
 
     @property
     def effective_sigma(self) -> float:
@@ -88,11 +85,6 @@ class Schedule:
         if self.resolution > TUNING.crowded:
             return Regime.CROWDED
         return Regime.QUIET if self.score_nats < TUNING.quiet else Regime.SEARCHING
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether single matrices show more than noise."""
-        return self.regime in {Regime.SEARCHING, Regime.QUIET}
 
     @property
     def asks_matrices(self) -> bool:
@@ -125,19 +117,13 @@ class Schedule:
     @property
     def tails_share(self) -> float:
         """The share of the sum of tails; 0: it is not asked for, because noise would hide tails."""
-        return TUNING.tails_share if self.tails and self.means_share > 0 and self.is_clear else 0.0
+        clear = self.regime in {Regime.SEARCHING, Regime.QUIET}
+        return TUNING.tails_share if self.tails and self.means_share > 0 and clear else 0.0
 
     @property
     def residuals_share(self) -> float:
-        """The share of the histogram of residuals near the mode; 0: it is not asked for."""
+        """The share of the histogram of residuals; 0: it is not asked for."""
         return TUNING.residuals_share if self.unbounded else 0.0
-
-    @property
-    def first_residuals_share(self) -> float:
-        """The share of the histogram of residuals at the first parameter; 0: noise would hide it, or it is no use."""
-        share = TUNING.first_residuals_share
-        shows = self.noise_of(share, 1.0) < TUNING.first_residuals_noise * self.slots
-        return share if self.unbounded and self.far and self.is_clear and shows else 0.0
 
     @property
     def information_share(self) -> float:
@@ -155,7 +141,7 @@ class Schedule:
         }.get(self.regime, TUNING.growth)
         growth = rate ** np.arange(float(self.rounds))
         spent = 2 * self.lengths_share + self.means_share + self.moments_share + self.tails_share
-        spent += self.first_residuals_share + self.residuals_share + len(self.excess_turns) * TUNING.excess_share
+        spent += self.residuals_share + len(self.excess_turns) * TUNING.excess_share
         return np.asarray((1 - spent - self.rounds * self.information_share) * growth / growth.sum())
 
     @property
@@ -175,8 +161,6 @@ class Schedule:
         for turn in range(self.rounds):
             if self.asks_matrices:
                 program.append((Ask.MATRIX, turn))
-            if turn == 0 and self.first_residuals_share:
-                program.append((Ask.FIRST_RESIDUALS, turn))
             if self.unbounded and turn == self.residuals_turn:
                 program.append((Ask.RESIDUALS, turn))
             if turn in self.excess_turns:

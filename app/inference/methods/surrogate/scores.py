@@ -5,7 +5,6 @@ at many bounds. So it is simulated once, with targets that follow the model, as 
 length. The loss of a design is a formula that is evaluated on the draws of rows.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -61,19 +60,6 @@ class Response:
         rest, index = place - low, np.arange(len(low))
         kept, root = ((1 - rest) * each[index, low] + rest * each[index, low + 1] for each in (self.kept, self.root))
         return kept, root
-
-
-def compute_slope(cut: float, spread: float) -> float:
-    """Compute the derivative of a mean cut score, over that at the mode.
-
-    Away from the mode, residuals are larger, and more of them are cut. For normal rows and targets, the derivative is
-    proportional to the share of residuals within the cut (Bussgang, *MIT RLE report* 216, 1952).
-
-    Args:
-        cut: in deviations.
-        spread: the root mean square of residuals, in deviations; 1 at the mode.
-    """
-    return math.erf(cut / spread / math.sqrt(2)) / math.erf(cut / math.sqrt(2))
 
 
 def bound_scores(  # noqa: PLR0917  (arguments of a query)

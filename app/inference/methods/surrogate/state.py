@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from app.inference.core.design import Design
 from app.inference.core.model import Array64, Model
 from app.inference.core.priors import Prior
@@ -80,8 +78,6 @@ class Search:
     ``filter`` its uncertainty. ``counted`` is the noised number of rows, from the sum of moments. ``count_noise`` is
     the standard deviation of its noise. ``scores`` are the answers that ``mode`` is estimated from. For targets without
     a natural bound, residuals are cut at ``cut`` deviations; ``residuals`` and ``excess`` are the answers about them.
-    ``spread`` bounds the root mean square of residuals, in deviations; None: it is taken as 1. ``most`` is the largest
-    variance of the parameter along an axis that residuals allow, in posterior variances.
     """
 
     setup: Setup
@@ -98,8 +94,6 @@ class Search:
     residuals: ResidualCounts | None = None
     cut: float | None = None
     excess: Excess | None = None
-    spread: float | None = None
-    most: float = np.inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,7 @@ class Tuning:
     searching_moments_share: float = 0.05  # share; the same in the regime `searching`
     information_share: float = 0.14  # share; all information matrices together
     quiet_information_share: float = 0.17  # share; the same in the regime `quiet`
-    residuals_share: float = 0.05  # share; the histogram of residuals near the mode
-    first_residuals_share: float = 0.01  # share; that at the first parameter
-    first_residuals_noise: float = 0.07  # part of the slots; most noise in its bins: half of the slots then show
+    residuals_share: float = 0.05  # share; the histogram of residuals
     excess_share: float = 0.05  # share; each sum of the excess beyond a cut
 
     # Regimes and rounds.
@@ -55,7 +53,6 @@ class Tuning:
     uniform_bounds: float = 0.4  # ratio; factor of these bounds if rows are uniform: all have about the same length
     usual_bound: float = 2.0  # C^2 n / D; the bound that is assumed where a cut is chosen
     first_cut: float = 3.0  # deviations; the cut of residuals before their histogram
-    first_cut_of_far: float = 0.7  # root mean squares; the same, after a histogram at the first parameter
     wrong_labels: tuple[float, float] = (0.01, 0.03)  # part of the labels; wrong ones in designs, in stated errors
     misfits: tuple[float, ...] = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3)  # variance over a score's; misfit: usual, others
     shares: tuple[float, ...] = (0.003, 0.02, 0.1, 0.4, 1.2)  # variance over squared distance; candidates, secant error

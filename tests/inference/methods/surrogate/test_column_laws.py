@@ -4,25 +4,14 @@ import numpy as np
 import pytest
 
 from app.inference.core.model import Array64
-from app.inference.methods.surrogate.column_laws import (
-    Columns,
-    draw_columns,
-    draw_declared,
-    draw_places,
-    laws,
-)
-from app.inference.methods.surrogate.moments import Declared
+from app.inference.methods.surrogate.column_laws import Columns, draw_columns, laws
 from support.surrogate_tables import compute_tail_sums
 
 COUNT = 40_000
 
 
-def _declare(columns: int, *, signs: bool) -> Declared:
-    return Declared(np.full(columns, -1), np.full(columns, signs))
-
-
-def _columns(standard: Array64, mean: Array64, deviation: Array64) -> Columns:
-    """Make undeclared columns with nearly exact sums of the standardised values ``(n, k)``."""
+def _columns(standard: Array64, mean: Array64, deviation: Array64, group: Array64 | None = None) -> Columns:
+    """Make columns with nearly exact sums of the standardised values ``(n, k)``."""
     size = standard.shape[1]
     sums = compute_tail_sums(standard) * np.array([2.5**2, 5**2, 2.5 * 2])[:, None] / len(standard)
     sums[2] = np.clip(standard, -2.5, 2.5).mean(axis=0)
@@ -32,7 +21,7 @@ def _columns(standard: Array64, mean: Array64, deviation: Array64) -> Columns:
         error=1e-4 * deviation**2,
         least=np.full(size, -1.0),
         most=np.ones(size),
-        known=_declare(size, signs=False),
+        group=np.full(size, -1) if group is None else group.astype(np.int64),
         tails=sums,
         tails_noise=np.full(3, 1e-3),
     )
@@ -46,7 +35,7 @@ def test_draws_are_standardised() -> None:
     rng = np.random.default_rng(0)
     standard = _standardise(np.column_stack([rng.standard_normal(COUNT), rng.random(COUNT) < 0.01]))
     columns = _columns(standard, np.array([0.0, -0.9]), np.array([0.1, 0.09]))
-    draws = draw_columns(rng, columns, draw_places(rng, 4000, 2))
+    draws = draw_columns(rng, columns, 4000)
     assert draws.shape == (4000, 2)
     np.testing.assert_allclose(draws.mean(axis=0), 0, atol=1e-9)
     np.testing.assert_allclose(draws.std(axis=0), 1, atol=1e-3)
@@ -60,7 +49,7 @@ def test_normal_column_is_drawn_as_normal_and_rare_one_as_two_valued() -> None:
     share = rare.mean()
     mean = np.array([0.0, 2 * share - 1])
     deviation = np.array([0.2, 2 * np.sqrt(share * (1 - share))])
-    draws = draw_columns(rng, _columns(standard, mean, deviation), draw_places(rng, 8000, 2))
+    draws = draw_columns(rng, _columns(standard, mean, deviation), 8000)
     fourth = (draws**4).mean(axis=0)
     assert fourth[0] == pytest.approx(3, abs=0.5)
     assert fourth[1] == pytest.approx(1 / share, rel=0.4)
@@ -82,26 +71,8 @@ def test_laws_have_mean_zero_and_variance_one() -> None:
 def test_indicators_of_one_category_exclude_each_other() -> None:
     shares = np.array([0.5, 0.2, 0.05])
     deviation = np.sqrt(shares * (1 - shares))
-    known = Declared(np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.bool_))
-    draws = draw_declared(known, draw_places(np.random.default_rng(2), 4000, 3), shares, deviation) * deviation
+    columns = Columns(shares, deviation, np.full(3, 1e-6), np.zeros(3), np.ones(3), np.zeros(3, dtype=np.int64))
+    draws = draw_columns(np.random.default_rng(2), columns, 4000) * deviation
     levels = draws - draws.min(axis=0) > 0.5
     assert levels.sum(axis=1).max() == 1
     np.testing.assert_allclose(levels.mean(axis=0), shares, atol=1e-3)
-
-
-def test_shares_of_declared_columns_change_few_draws() -> None:
-    """A smaller variance means fewer draws of the rarer value, at the same places."""
-    places, known = draw_places(np.random.default_rng(3), 2000, 2), _declare(2, signs=True)
-    shares = np.array([[0.01, 0.2], [0.004, 0.2]])
-    rare = []
-    for share in shares:
-        mean, deviation = 2 * share - 1, 2 * np.sqrt(share * (1 - share))
-        rare.append(draw_declared(known, places, mean, deviation) > 0)
-    np.testing.assert_allclose([each.mean(axis=0) for each in rare], shares, atol=1e-9)
-    assert np.all(rare[0] >= rare[1])
-
-
-def test_declared_columns_keep_a_draw_of_each_value() -> None:
-    places, known = draw_places(np.random.default_rng(4), 500, 2), _declare(2, signs=True)
-    draws = draw_declared(known, places, np.array([-1.0, 1.0]), np.zeros(2))
-    assert np.sum(draws > 0, axis=0).tolist() == [1, 499]

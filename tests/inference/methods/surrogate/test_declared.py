@@ -3,11 +3,8 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
-from app.inference.core.designs import make_term
-from app.inference.core.designs.columns import ColumnEncoder
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import ModelSpec
 from app.inference.core.problems import make_problem
@@ -43,21 +40,6 @@ def test_groups_and_signs_are_those_of_the_design() -> None:
     assert x.shape[1] == len(known.group) + 1
     np.testing.assert_array_equal(known.group, (-1, 1, 1, -1, 3, 3, 3))
     np.testing.assert_array_equal(known.signs, (False, False, False, True, False, False, False))
-
-
-@pytest.mark.parametrize(
-    ("column", "signs"),
-    [
-        (Column("x", "integer", 0, 1), True),
-        (Column("x", "integer", 4.0, 5.0, impute=5), True),
-        (Column("x", "integer", 0, 2), False),
-        (Column("x", "integer", 0.5, 1.5), False),
-        (Column("x", "integer", 0, 1, impute=0.5), False),
-        (Column("x", "real", 0, 1), False),
-    ],
-)
-def test_integers_with_neighbouring_bounds_have_two_values(column: Column, signs: bool) -> None:
-    assert make_term("x").bind((ColumnEncoder(column),)).values.signs is signs
 
 
 def test_declared_facts_hold_for_every_row() -> None:

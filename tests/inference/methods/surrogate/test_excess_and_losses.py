@@ -8,7 +8,7 @@ from app.inference.core.model import Array64
 from app.inference.methods.surrogate.excess import Excess, ResidualCounts, combine
 from app.inference.methods.surrogate.information import make_frame
 from app.inference.methods.surrogate.rows import Rows
-from app.inference.methods.surrogate.scores import compute_slope, design_score, respond
+from app.inference.methods.surrogate.scores import design_score, respond
 from app.inference.private_zone.queries import ExcessSum
 from app.inference.private_zone.queries.residuals import EDGES
 from support.surrogate_tables import Case, Drawn, build, compute_losses
@@ -49,29 +49,6 @@ def test_excess_is_put_back_into_the_score(family: str) -> None:
     assert np.linalg.eigvalsh(covariance)[0] >= -1e-9
     half, _ = excess.gradient(rows, np.full(800, 0.5))
     np.testing.assert_allclose(half, 0.5 * added, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("cut", [0.7, 2.0])
-def test_slope_far_from_the_mode_agrees_with_cut_residuals(cut: float) -> None:
-    """It is compared with mean products of residuals and rows."""
-    rng, rows, step = np.random.default_rng(5), np.random.default_rng(6).standard_normal((200_000, 2)), [3.0, -2.0]
-    noise = rng.standard_normal(len(rows))
-    far = rows @ step + noise
-    share = rows.T @ np.clip(far, -cut, cut) / (rows.T @ far)
-    at_mode = np.mean(np.clip(noise, -cut, cut) * noise)
-    spread = float(np.sqrt(np.mean(far**2)))
-    assert share / at_mode == pytest.approx(compute_slope(cut, spread), rel=0.02)
-    assert compute_slope(cut, 1.0) == 1.0
-
-
-@pytest.mark.parametrize("size", [0.5, 3.0, 20.0])
-def test_spread_of_residuals_is_their_root_mean_square(size: float) -> None:
-    """It is rough, because bins are wide."""
-    residuals = size * np.random.default_rng(7).standard_normal(50_000)
-    edges = np.append(EDGES, np.inf)
-    counts = np.array([np.histogram(sign * residuals, edges)[0] for sign in (-1, 1)], dtype=np.float64)
-    counted = ResidualCounts(counts, 20.0, 1e3, np.zeros(1), 50_000.0)
-    assert counted.spread == pytest.approx(max(1.0, size), rel=0.1)
 
 
 def test_expected_losses_of_a_score_are_those_of_a_simulation() -> None:
@@ -133,14 +110,3 @@ def test_hidden_residuals_count_with_a_probability_of_a_tenth() -> None:
     expected = 0.1 * np.array([hidden[0], hidden[0] / 4, hidden[1] / 16])
     np.testing.assert_allclose(found.variance, expected, rtol=1e-3)
     assert np.sqrt(hidden[1]) > 0.2 * residuals.count
-
-
-@pytest.mark.parametrize("seed", [0, 2])
-def test_mode_far_from_the_start_is_found(seed: int) -> None:
-    """Residuals at the start are a hundred deviations long."""
-    case = Case(
-        "linear-regression", features=4, rows=20_000, slots=20_000, seed=seed, noise_scale=0.02, signal="separable"
-    )
-    loss, prior = compute_losses(case, build(case, case.plan(3.0), Drawn(seed), seed))
-    assert prior > 1e6
-    assert loss < 5

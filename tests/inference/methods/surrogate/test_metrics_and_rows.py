@@ -6,11 +6,9 @@ from scipy.linalg import eigh
 
 from app.inference.core.model import Array64
 from app.inference.core.plan import PriorSpec
-from app.inference.methods.surrogate.column_laws import draw_declared, draw_places
 from app.inference.methods.surrogate.information import compute_lewis_metric, compute_squared_lengths
-from app.inference.methods.surrogate.moments import Declared
 from app.inference.methods.surrogate.openings import leave_reference
-from app.inference.methods.surrogate.rows import Rows, colour
+from app.inference.methods.surrogate.rows import colour
 from support.surrogate_tables import Case, Drawn, build, fit_posterior
 
 
@@ -122,20 +120,3 @@ def test_shares_leave_room_for_the_level_without_an_indicator() -> None:
     vague = leave_reference(np.array([0.0, 0.0, 0.0]), 1e9)
     assert np.all(vague > 0)
     assert vague.sum() < 1
-
-
-@pytest.mark.parametrize(("family", "farthest"), [("linear-regression", 1.0), ("logistic-regression", 0.0)])
-def test_declared_values_stay_where_variances_fall(family: str, farthest: float) -> None:
-    """If moments are measured again, fewer draws have the rarer value."""
-    places, known = draw_places(np.random.default_rng(5), 4000, 1), Declared(np.array([-1]), np.array([True]))
-    before, after = np.array([0.08]), np.array([0.02])
-    means, variances = [2 * share - 1 for share in (before, after)], [4 * s * (1 - s) for s in (before, after)]
-    standard = draw_declared(known, places, means[0], np.sqrt(variances[0]))
-    model = Case(family, features=1, noise_scale=1.0).problem.model
-    rows = Rows(
-        model, 4000.0, standard, np.ones((4000, 2)), intercept=True, one_predictor=True, known=known, places=places
-    ).with_moments(4000.0, means[1], np.diag(variances[1]))
-    assert rows.draws[:, 0].max() == pytest.approx(farthest, abs=0.2)
-    assert rows.draws[:, 0].var() == pytest.approx(variances[1][0], rel=1e-6)
-    expected = 0.02 if family == "linear-regression" else 0.08
-    assert np.mean(rows.draws[:, 0] > rows.draws[:, 0].mean() + 0.5) == pytest.approx(expected, abs=1e-3)

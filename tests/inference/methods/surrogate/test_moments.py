@@ -55,20 +55,6 @@ def test_moments_around_any_centre_are_the_same(x: Array64, known: Declared) -> 
         np.testing.assert_allclose(found.covariance, expected.covariance, atol=1e-12)
 
 
-@pytest.mark.parametrize("centre", [-0.99, -0.96, -0.9])
-def test_declared_signs_are_estimated_better_than_undeclared_ones(centre: float) -> None:
-    """Near the mean, both moments estimate one share."""
-    x = np.where(np.arange(400) < 8, 1.0, -1.0)[:, None]
-    truth, errors = x.var(), {True: list[float](), False: list[float]()}
-    for _ in range(3000):
-        for signs, found in errors.items():
-            known = Declared(np.array([-1]), np.array([signs]))
-            moments = estimate_around(x, 0.4, 30.0, known, np.array([centre]))
-            found.append(float(moments.covariance[0, 0] - truth))
-    declared, undeclared = (float(np.sqrt(np.mean(np.square(errors[signs])))) for signs in (True, False))
-    assert declared < 1.05 * undeclared
-
-
 def test_squares_around_means_show_small_variances() -> None:
     x = RNG.normal(0.95, 0.02, (400, 3))
     noise, known = 20.0, declare_plain(3)
