@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3114, statements=1830, numbers=104)
+LIMITS: Final = Size(modules=15, lines=3071, statements=1799, numbers=97)
 
 
 def measure(folder: Path) -> Size:

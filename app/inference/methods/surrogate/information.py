@@ -214,8 +214,7 @@ def correct(
     """Correct the belief's information by an answer.
 
     The innovation is the answer minus its expectation. A scalar Kalman filter shrinks its entries by the gain
-    ``variance / (variance + noise^2)``. The variance of the belief is estimated from the innovation itself. An
-    eigenvalue beyond the edge of the noise's semicircle law is not noise, so it is shrunk less.
+    ``variance / (variance + noise^2)``. The variance of the belief is estimated from the innovation itself.
 
     Args:
         frame: the belief at the parameter.
@@ -232,10 +231,7 @@ def correct(
     excess = float(np.sum(innovation**2)) / (size * (size + 1) / 2) - noise**2
     variance = max(excess, 1e-4) if before.variance is None else max(before.variance, excess - 4 * noise**2 / size)
     gain = variance / (variance + noise**2)
-    values, axes = np.linalg.eigh(innovation)
-    outside = np.sqrt(np.maximum(values**2 - 2 * size * noise**2, 0))
-    values = np.sign(values) * np.maximum(gain * np.abs(values), outside)
-    correction = np.eye(size) + design.root @ ((axes * values) @ axes.T) @ design.root.T
+    correction = np.eye(size) + gain * design.root @ innovation @ design.root.T
     values, axes = np.linalg.eigh(symmetric(correction))
     # The correction stays positive, and noise cannot remove nearly all information in a direction.
     values = np.maximum(values, np.clip(1.5 * noise, *TUNING.spectral_floor))

@@ -144,8 +144,8 @@ def _ask_squares(opening: Opening, oracle: Oracle) -> Opening:
 def _ask_moments(opening: Opening, oracle: Oracle) -> Opening:
     setup, schedule = opening.setup, opening.setup.schedule
     query = make_moments_query(opening, MomentSum)
-    answer = ask(oracle, query, schedule, schedule.moments_share, query.clip)
-    noise = schedule.noise_of(schedule.moments_share, query.clip)
+    answer = ask(oracle, query, schedule, TUNING.moments_share, query.clip)
+    noise = schedule.noise_of(TUNING.moments_share, query.clip)
     moments = Moments(answer, opening.scale, noise, setup.known, opening.centre)
     population = moments.estimate(setup.places, least=TUNING.least_count)
     return replace(opening, moments=moments, population=population)

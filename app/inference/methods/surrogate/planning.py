@@ -168,7 +168,7 @@ def plan_queries(setup: Setup) -> tuple[PlannedQuery, ...]:
         means = make_moments_query(opening, MeanSum)
         planned.append(query(means.kind, means.length, schedule.means_share))
     moments = make_moments_query(opening, MomentSum)
-    planned += [lengths, query(moments.kind, moments.length, schedule.moments_share)]
+    planned += [lengths, query(moments.kind, moments.length, TUNING.moments_share)]
     if schedule.tails_share:
         tails = make_tails_query(setup, np.zeros(setup.features), np.ones(setup.features))
         planned.append(query(tails.kind, tails.length, schedule.tails_share))

@@ -21,7 +21,7 @@ from app.inference.methods.surrogate.excess import (
 )
 from app.inference.methods.surrogate.information import carry, correct, design_matrix, make_frame
 from app.inference.methods.surrogate.openings import ask
-from app.inference.methods.surrogate.regression import Mode, Score, compute_longest_step, compute_surprise, find_mode
+from app.inference.methods.surrogate.regression import Mode, Score, compute_surprise, find_mode
 from app.inference.methods.surrogate.scores import bound_scores, design_score, respond
 from app.inference.methods.surrogate.state import Search
 from app.inference.methods.surrogate.tuning import TUNING
@@ -108,10 +108,10 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
             search.rows, frame, setup.prior, scores[-1], (search.mode, mode), excess=search.excess
         )
         mode = replace(mode, surprise=max(mode.surprise, surprise))
-    return _move(replace(search, scores=scores, mode=mode), mode, last=last, first=turn == 0)
+    return _move(replace(search, scores=scores, mode=mode), mode, last=last)
 
 
-def _move(search: Search, mode: Mode, *, first: bool, last: bool) -> Search:
+def _move(search: Search, mode: Mode, *, last: bool) -> Search:
     """Step to the mode, and carry the information there.
 
     A step is limited, by a trust region in linear predictors: their root mean square change, and the change of rows far
@@ -121,13 +121,10 @@ def _move(search: Search, mode: Mode, *, first: bool, last: bool) -> Search:
     step = mode.mean - theta
     change = rows.change(step)
     if not last:
-        longest = compute_longest_step(rows, theta)
-        most = TUNING.first_step if first else longest
-        furthest = max(TUNING.furthest_step, TUNING.step_of_predictors * float(np.quantile(rows.change(theta), 0.998)))
         share = min(
             1.0,
-            most / max(float(np.sqrt(np.mean(change**2))), 1e-12),
-            furthest / max(float(np.quantile(change, 0.998)), 1e-12),
+            TUNING.step / max(float(np.sqrt(np.mean(change**2))), 1e-12),
+            TUNING.furthest_step / max(float(np.quantile(change, 0.998)), 1e-12),
         )
         step, change = share * step, share * change
     there = theta + step

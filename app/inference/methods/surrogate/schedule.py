@@ -4,8 +4,7 @@ The noise multiplier ``sigma`` belongs to one Gaussian mechanism that spends the
 of that mechanism's precision has the noise multiplier ``sigma / sqrt(s)``. Shares sum to 1. So without subsampling, all
 queries together cost as much as that mechanism.
 
-The regime depends on two numbers: the noise in a matrix relative to its eigenvalues, and the expected loss by one
-score.
+The regime depends on the noise in a matrix, relative to its eigenvalues.
 """
 
 from dataclasses import dataclass
@@ -33,8 +32,7 @@ class Regime(Enum):
     DIRECT = "direct"  # the information follows from the number of rows
     COLUMNS = "columns"  # no matrices are asked for: they would be nearly all noise
     CROWDED = "crowded"  # single matrices are mostly noise
-    SEARCHING = "searching"  # matrices are clear, but one score does not yet show the mode
-    QUIET = "quiet"  # matrices are clear, and so is the first score
+    CLEAR = "clear"  # single matrices show more than noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +69,13 @@ class Schedule:
         return self.effective_sigma * self.dimension**2 / self.slots
 
     @property
-    def score_nats(self) -> float:
-        """The expected loss in nats by one score with the whole budget, approximately."""
-        return 0.5 * (self.effective_sigma * self.dimension) ** 2 / self.slots
-
-    @property
     def regime(self) -> Regime:
         """The regime of these facts."""
         if not self.intercept:
             return Regime.DIRECT
         if self.resolution > TUNING.columns:
             return Regime.COLUMNS
-        if self.resolution > TUNING.crowded:
-            return Regime.CROWDED
-        return Regime.QUIET if self.score_nats < TUNING.quiet else Regime.SEARCHING
+        return Regime.CROWDED if self.resolution > TUNING.crowded else Regime.CLEAR
 
     @property
     def asks_matrices(self) -> bool:
@@ -110,15 +101,10 @@ class Schedule:
         return TUNING.means_share if self.centres else 0.0
 
     @property
-    def moments_share(self) -> float:
-        """The share of the sum of means and squares."""
-        return TUNING.searching_moments_share if self.regime is Regime.SEARCHING else TUNING.moments_share
-
-    @property
     def tails_share(self) -> float:
         """The share of the sum of tails; 0: it is not asked for, because noise would hide tails."""
-        clear = self.regime in {Regime.SEARCHING, Regime.QUIET}
-        return TUNING.tails_share if self.tails and self.means_share > 0 and clear else 0.0
+        asked = self.tails and self.means_share > 0 and self.regime is Regime.CLEAR
+        return TUNING.tails_share if asked else 0.0
 
     @property
     def residuals_share(self) -> float:
@@ -128,19 +114,13 @@ class Schedule:
     @property
     def information_share(self) -> float:
         """The share of the information matrix of one round; 0: it is not asked for."""
-        whole = TUNING.quiet_information_share if self.regime is Regime.QUIET else TUNING.information_share
-        return whole / self.rounds if self.asks_matrices else 0.0
+        return TUNING.information_share / self.rounds if self.asks_matrices else 0.0
 
     @property
     def score_shares(self) -> Array64:
         """The shares ``(rounds,)`` of scores; late scores are nearer the mode, so they get more."""
-        rate = {
-            Regime.DIRECT: TUNING.direct_growth,
-            Regime.COLUMNS: TUNING.crowded_growth,
-            Regime.CROWDED: TUNING.crowded_growth,
-        }.get(self.regime, TUNING.growth)
-        growth = rate ** np.arange(float(self.rounds))
-        spent = 2 * self.lengths_share + self.means_share + self.moments_share + self.tails_share
+        growth = TUNING.growth ** np.arange(float(self.rounds))
+        spent = 2 * self.lengths_share + self.means_share + TUNING.moments_share + self.tails_share
         spent += self.residuals_share + len(self.excess_turns) * TUNING.excess_share
         return np.asarray((1 - spent - self.rounds * self.information_share) * growth / growth.sum())
 

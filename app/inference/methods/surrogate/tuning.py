@@ -19,22 +19,17 @@ class Tuning:
     lengths_noise: float = 0.05  # part of the slots; noise in a bin, if that costs a share between the two
     means_share: float = 0.01  # share; the sum of means
     tails_share: float = 0.01  # share; the sum of tails
-    moments_share: float = 0.02  # share; the sum of means and squares
-    searching_moments_share: float = 0.05  # share; the same in the regime `searching`
+    moments_share: float = 0.05  # share; the sum of means and squares
     information_share: float = 0.14  # share; all information matrices together
-    quiet_information_share: float = 0.17  # share; the same in the regime `quiet`
     residuals_share: float = 0.05  # share; the histogram of residuals
     excess_share: float = 0.05  # share; each sum of the excess beyond a cut
 
     # Regimes and rounds.
     crowded: float = 0.3  # sigma D^2 / (q slots); above it, single matrices are mostly noise
     columns: float = 3.0  # the same; above it, no matrices are asked for
-    quiet: float = 0.4  # nats (sigma D / q)^2 / (2 slots); below it, a first score already shows the mode
     fewest_rounds: int = 8  # rounds; with much noise
     most_rounds: int = 13  # rounds; with little noise
-    growth: float = 1.4  # ratio; share of a score over the share of the score before
-    crowded_growth: float = 1.25  # ratio; the same in the regimes `crowded` and `columns`
-    direct_growth: float = 1.2  # ratio; the same in the regime `direct`
+    growth: float = 1.3  # ratio; share of a score over the share of the score before
 
     # Belief about rows.
     draws: int = 2048  # rows; draws that represent all rows, or 4 times the design's width if that is more
@@ -62,9 +57,7 @@ class Tuning:
     larger_signals: float = 0.3  # odds; of a law in that mixture over the one before
     vagueness: float = 1.5  # deviations; how far the true information may be below the belief's
     sweeps: int = 2  # sweeps; regression and secants alternate
-    first_step: float = 2.0  # root mean square change of linear predictors; longest first step
-    step: float = 1.0  # the same; longest later step
-    step_of_predictors: float = 0.5  # part of the linear predictors; longest later step, if that is more
+    step: float = 1.0  # root mean square change of linear predictors; longest step
     furthest_step: float = 2.5  # change of linear predictors; most for the row in 500 that changes most
 
     # Release.
