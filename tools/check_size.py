@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3071, statements=1799, numbers=97)
+LIMITS: Final = Size(modules=15, lines=3082, statements=1804, numbers=98)
 
 
 def measure(folder: Path) -> Size:

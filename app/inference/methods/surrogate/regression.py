@@ -97,7 +97,7 @@ def find_mode(
     """Find the mode by all ``scores``.
 
     The secants depend on the mode, so a few sweeps alternate between them. Each sweep moves by at most
-    :attr:`Tuning.step`.
+    :func:`compute_longest_step`.
 
     Args:
         rows: the belief about rows.
@@ -108,6 +108,7 @@ def find_mode(
         excess: the part of residuals beyond a cut; it is added back to each score.
         vague: the relative variance of the belief's information.
     """
+    longest = compute_longest_step(rows, theta)
     goal, mode, common = theta, None, np.zeros((len(theta), len(theta)))
     if excess is not None:
         added = [excess.gradient(rows, score.kept) for score in scores]
@@ -120,9 +121,9 @@ def find_mode(
         mode = _combine(rows, frame, goal, estimates, scores, vague=vague)
         step = prior.mean + mode.mean - goal
         change = float(np.sqrt(np.mean(rows.change(step) ** 2)))
-        goal = goal + step * min(1.0, TUNING.step / max(change, 1e-12))
+        goal = goal + step * min(1.0, longest / max(change, 1e-12))
     assert mode is not None
-    return Mode(goal, mode.covariance + common, mode.misfit, mode.surprise, reached=change <= TUNING.step)
+    return Mode(goal, mode.covariance + common, mode.misfit, mode.surprise, reached=change <= longest)
 
 
 def compute_surprise(
@@ -152,6 +153,14 @@ def compute_surprise(
     known = np.vecdot(to_axes @ before.covariance, to_axes)
     variance = known + one.noise[0] + (1 + after.misfit * rows.count) * one.lost[:, 0, 0]
     return float((np.sum(off**2 / np.maximum(variance, 1e-300)) + _USUAL) / (len(off) + _USUAL))
+
+
+def compute_longest_step(rows: Rows, theta: Array64) -> float:
+    """Compute the longest step, as a root mean square change of linear predictors.
+
+    It is longer where the linear predictors at ``theta`` ``(D,)`` are already large.
+    """
+    return max(TUNING.step, TUNING.step_of_predictors * float(np.sqrt(np.mean(rows.change(theta) ** 2))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

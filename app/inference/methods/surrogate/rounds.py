@@ -21,7 +21,7 @@ from app.inference.methods.surrogate.excess import (
 )
 from app.inference.methods.surrogate.information import carry, correct, design_matrix, make_frame
 from app.inference.methods.surrogate.openings import ask
-from app.inference.methods.surrogate.regression import Mode, Score, compute_surprise, find_mode
+from app.inference.methods.surrogate.regression import Mode, Score, compute_longest_step, compute_surprise, find_mode
 from app.inference.methods.surrogate.scores import bound_scores, design_score, respond
 from app.inference.methods.surrogate.state import Search
 from app.inference.methods.surrogate.tuning import TUNING
@@ -121,10 +121,11 @@ def _move(search: Search, mode: Mode, *, last: bool) -> Search:
     step = mode.mean - theta
     change = rows.change(step)
     if not last:
+        furthest = max(TUNING.furthest_step, TUNING.step_of_predictors * float(np.quantile(rows.change(theta), 0.998)))
         share = min(
             1.0,
-            TUNING.step / max(float(np.sqrt(np.mean(change**2))), 1e-12),
-            TUNING.furthest_step / max(float(np.quantile(change, 0.998)), 1e-12),
+            compute_longest_step(rows, theta) / max(float(np.sqrt(np.mean(change**2))), 1e-12),
+            furthest / max(float(np.quantile(change, 0.998)), 1e-12),
         )
         step, change = share * step, share * change
     there = theta + step

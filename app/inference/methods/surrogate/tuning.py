@@ -58,6 +58,7 @@ class Tuning:
     vagueness: float = 1.5  # deviations; how far the true information may be below the belief's
     sweeps: int = 2  # sweeps; regression and secants alternate
     step: float = 1.0  # root mean square change of linear predictors; longest step
+    step_of_predictors: float = 0.5  # part of the linear predictors; longest step, if that is more
     furthest_step: float = 2.5  # change of linear predictors; most for the row in 500 that changes most
 
     # Release.

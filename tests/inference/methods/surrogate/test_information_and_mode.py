@@ -118,11 +118,14 @@ def test_unknown_scale_is_found_although_coefficients_are_far(family: str) -> No
     assert abs(theta[-1] - truth[-1]) < 0.02
 
 
-@pytest.mark.parametrize(("distance", "reached"), [(0.5, True), (30.0, False)])
-def test_mode_beyond_the_longest_steps_is_not_reached(distance: float, *, reached: bool) -> None:
-    case = Case("linear-regression", features=3, noise_scale=1.0)
-    rows, prior, start = _rows(case), case.problem.prior, np.zeros(4)
-    frame, truth = _frame(case, rows, start), distance * np.array([0.5, -0.5, 0.5, 0.5])
+@pytest.mark.parametrize(
+    ("at", "distance", "reached"), [(0.0, 0.5, True), (0.0, 30.0, False), (100.0, 30.0, True), (100.0, 200.0, False)]
+)
+def test_mode_beyond_the_longest_steps_is_not_reached(at: float, distance: float, *, reached: bool) -> None:
+    """Steps are longer where linear predictors are large."""
+    case, axis = Case("linear-regression", features=3, noise_scale=1.0), np.array([0.5, -0.5, 0.5, 0.5])
+    rows, prior, start = _rows(case), case.problem.prior, at * axis
+    frame, truth = _frame(case, rows, start), (at + distance) * axis
     gradient = _population_score(case, rows, start, truth)
     score = Score(start, gradient, 1e-8 * frame.back @ frame.back.T, np.ones(len(rows.draws)))
     assert find_mode(rows, frame, start, prior, (score,)).reached is reached

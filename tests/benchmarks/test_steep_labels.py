@@ -1,0 +1,14 @@
+"""The default method finds modes where labels are certain along a wide amount."""
+
+import pytest
+
+from benchmarks.outcomes import Engine, measure_table
+from benchmarks.tables import KINDS
+
+
+@pytest.mark.parametrize(("table", "epsilon"), [(805, 1.0), (278, 3.0)])
+def test_search_reaches_steep_slopes(table: int, epsilon: float) -> None:
+    """With steps of one size, these releases are more than 1,000 nats wrong."""
+    (outcome,) = measure_table(7607, table, tuple(KINDS), (epsilon,), (Engine("dp-psvi-surrogate"),))
+    assert outcome.kind == "saturated labels"
+    assert outcome.kl < 30
