@@ -55,7 +55,7 @@ class Score:
     ``noise`` ``(D, D)`` is its covariance by noise and subsampling. ``kept`` ``(M,)`` is the part of each draw's score
     that its bound left, and ``root`` ``(M,)`` the root of the part of its square; None: ``kept``.
     ``bound`` computes the bounded scores of folded rows; None: they have no bound. ``label_error`` ``(D,)`` is the
-    error of the mode by wrong labels.
+    error of the mode by wrong labels. ``cut`` is where residuals are cut, in deviations; None: they are not.
     """
 
     theta: Array64
@@ -65,6 +65,7 @@ class Score:
     root: Array64 | None = None
     bound: Callable[[Array32], Array64] | None = None
     label_error: Array64 | None = None
+    cut: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +112,8 @@ def find_mode(
     longest = compute_longest_step(rows, theta)
     goal, mode, common = theta, None, np.zeros((len(theta), len(theta)))
     if excess is not None:
-        added = [excess.gradient(rows, score.kept) for score in scores]
+        # Earlier scores had another cut, and its excess is not measured.
+        added = [excess.gradient(rows, score.kept * (score.cut == excess.query.cut)) for score in scores]
         scores = [
             replace(score, gradient=score.gradient + each) for score, (each, _) in zip(scores, added, strict=True)
         ]
@@ -322,7 +324,7 @@ def _combine(
     assert chosen is not None
     average, misfit = chosen
     noise = np.vecdot(average.weights**2, estimates.noise.T)
-    mean, covariance = shrink(average.mean, np.maximum(average.variance, noise), estimates.prior, vague)
+    mean, covariance = shrink(average.mean, np.maximum(average.variance, noise), noise, estimates.prior, vague)
     to_parameter = frame.forth.T @ estimates.axes
     freedom = max(1, size * (len(scores) - 1))
     return Mode(
@@ -333,17 +335,21 @@ def _combine(
     )
 
 
-def shrink(mean: Array64, variance: Array64, precision: Array64, vague: float) -> tuple[Array64, Array64]:
+def shrink(
+    mean: Array64, variance: Array64, noise: Array64, precision: Array64, vague: float
+) -> tuple[Array64, Array64]:
     """Shrink an estimate of the mode towards zero, the prior's mean.
 
     Under the prior, a mode has the covariance ``P^-1 - I`` in coordinates where the posterior's information is the
-    identity. With the doubt about that information, it is the unit of variance of the signal here. A few signals are
-    larger than their prior: so along each axis of the noise, the signal's law is a mixture of normal laws with
-    variances 1, 4, 16, .... The estimate decides between them.
+    identity. With the doubt about that information, it is the unit of variance of the signal here. Signals along all
+    axes have one common scale: 1, 1/4, 1/16, ... of that variance. A few signals are larger: so along each axis, the
+    law is a mixture of normal laws with variances 1, 4, 16, ... times the scale. The estimate decides (empirical Bayes,
+    as James and Stein's). Only noise decides, because errors of secants are no reason to stay at the prior.
 
     Args:
         mean: the estimate, ``(D,)``.
         variance: of its errors along the axes, ``(D,)``.
+        noise: the part of ``variance`` by noise, ``(D,)``.
         precision: the prior's precision P, ``(D, D)``.
         vague: the relative variance of the belief's information. Real information may be more, and allow more signal.
             It may be less, and errors larger: the covariance allows for some of its deviations.
@@ -356,17 +362,32 @@ def shrink(mean: Array64, variance: Array64, precision: Array64, vague: float) -
     hidden = np.sqrt(2 * vague)
     deviation = np.sqrt(np.maximum(1 / np.maximum(values, _LEAST_PRECISION) - 1 + hidden, 1e-9))
     root, inverse = (vectors * deviation) @ vectors.T, (vectors / deviation) @ vectors.T
-    noise, axes = np.linalg.eigh(symmetric((inverse * variance) @ inverse.T))
-    seen = np.clip(axes.T @ inverse @ mean, -_FURTHEST, _FURTHEST)
-    noise, signals = np.maximum(noise, 1e-300), 4.0 ** np.arange(TUNING.signals)[:, None]
-    logs = np.arange(TUNING.signals)[:, None] * np.log(TUNING.larger_signals)
-    logs = logs - 0.5 * (np.log(signals + noise) + seen**2 / (signals + noise))
-    odds = np.exp(logs - logs.max(axis=0))
-    odds /= odds.sum(axis=0)
+    errors, axes = np.linalg.eigh(symmetric((inverse * variance) @ inverse.T))
+    side = axes.T @ inverse
+    seen = np.clip(side @ mean, -_FURTHEST, _FURTHEST)
+    noise = np.maximum(np.vecdot(side * noise, side), 1e-300)
+    odds, signals = _weigh_signals(seen, noise)
     gains = signals / (signals + noise)
     gain = (odds * gains).sum(axis=0)
     least = max(1 - TUNING.vagueness * np.sqrt(2 * vague), 0.05)
-    doubt = noise / least**2
+    doubt = np.maximum(errors, 1e-300) / least**2
     error = (odds * (signals * doubt / (signals + doubt) + (gains - gain) ** 2 * seen**2)).sum(axis=0)
     back = root @ axes
     return back @ (gain * seen), symmetric((back * error) @ back.T)
+
+
+def _weigh_signals(seen: Array64, noise: Array64) -> tuple[Array64, Array64]:
+    """Compute the posterior odds ``(L, D)`` of L laws of the signal, and their variances ``(L, 1)``.
+
+    ``seen`` ``(D,)`` are signals plus noise of variance ``noise`` ``(D,)``.
+    """
+    powers, scales = np.arange(-TUNING.signals, TUNING.signals), np.arange(-TUNING.signals, 1)
+    signals, larger = 4.0 ** powers[:, None], powers - scales[:, None]
+    logs = np.where(larger >= 0, larger * np.log(TUNING.unlikely_signals), -np.inf)[:, :, None]
+    logs = logs - 0.5 * (np.log(signals + noise) + seen**2 / (signals + noise))  # (scales, L, D)
+    peaks = logs.max(axis=1, keepdims=True)
+    odds = np.exp(logs - peaks)
+    totals = odds.sum(axis=1, keepdims=True)
+    common = (peaks + np.log(totals)).sum(axis=(1, 2)) - scales * np.log(TUNING.unlikely_signals)
+    weights = np.exp(common - common.max())
+    return np.tensordot(weights / weights.sum(), odds / totals, axes=1), signals

@@ -99,14 +99,13 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
         return bound_scores(rows.model, folded, theta, transform, design.clip, cut) @ design.factor.T
 
     gradient, noise = design.factor @ answer, symmetric(noise)
-    scores = (*search.scores, Score(theta, gradient, noise, design.kept, design.root, apply_bound, design.label_error))
+    score = Score(theta, gradient, noise, design.kept, design.root, apply_bound, design.label_error, cut)
+    scores = (*search.scores, score)
     vague = search.filter.variance or 0.0
     mode = find_mode(search.rows, frame, theta, setup.prior, scores, excess=search.excess, vague=vague)
     last = turn == schedule.rounds - 1
     if last and search.mode is not None and len(scores) > 1:
-        surprise = compute_surprise(
-            search.rows, frame, setup.prior, scores[-1], (search.mode, mode), excess=search.excess
-        )
+        surprise = compute_surprise(search.rows, frame, setup.prior, score, (search.mode, mode), excess=search.excess)
         mode = replace(mode, surprise=max(mode.surprise, surprise))
     return _move(replace(search, scores=scores, mode=mode), mode, last=last)
 
@@ -136,10 +135,7 @@ def _move(search: Search, mode: Mode, *, last: bool) -> Search:
 
 
 def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:
-    """Ask a histogram of residuals, and choose the cut of all further scores.
-
-    Earlier scores had another cut, so the regression drops them.
-    """
+    """Ask a histogram of residuals, and choose the cut of all further scores."""
     setup, schedule, model = search.setup, search.setup.schedule, search.setup.model
     share, query = schedule.residuals_share, ResidualHistogram(search.theta)
     counts = ask(oracle, query, schedule, share, 1.0).reshape(2, -1)
@@ -154,7 +150,7 @@ def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _tur
         asked=schedule.effective_sigma / np.sqrt(len(schedule.excess_turns) * TUNING.excess_share),
         squares=setup.squares,
     )
-    return replace(search, residuals=residuals, cut=cut, scores=())
+    return replace(search, residuals=residuals, cut=cut)
 
 
 def ask_excess(_rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:

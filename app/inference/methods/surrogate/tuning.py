@@ -53,8 +53,8 @@ class Tuning:
     shares: tuple[float, ...] = (0.003, 0.02, 0.1, 0.4, 1.2)  # variance over squared distance; candidates, secant error
     usual_share: float = 0.02  # the same; the likeliest one before answers
     own_error: float = 0.3  # the same; the part of a secant's error that other secants do not share
-    signals: int = 8  # laws; mixture of the parameter's law, each with 4 times the variance of the one before
-    larger_signals: float = 0.3  # odds; of a law in that mixture over the one before
+    signals: int = 8  # laws; mixture of the parameter's law: variances 4^-8 to 4^7 times the prior's
+    unlikely_signals: float = 0.3  # odds; of a law over the next one that is nearer to the prior's
     vagueness: float = 1.5  # deviations; how far the true information may be below the belief's
     sweeps: int = 2  # sweeps; regression and secants alternate
     step: float = 1.0  # root mean square change of linear predictors; longest step

@@ -205,7 +205,7 @@ def test_shrunk_mode_of_the_prior_has_the_stated_error(noise: float) -> None:
     for each in range(len(errors)):
         truth = rng.standard_normal(size)
         seen = truth + np.sqrt(noise) * rng.standard_normal(size)
-        mean, covariance = shrink(seen, np.full(size, noise), 0.5 * np.eye(size), 0.0)
+        mean, covariance = shrink(seen, np.full(size, noise), np.full(size, noise), 0.5 * np.eye(size), 0.0)
         errors[each], stated[each] = mean - truth, covariance.diagonal()
     squared = float(np.mean(errors**2))
     assert squared < 2.5 * noise / (1 + noise)
@@ -214,7 +214,7 @@ def test_shrunk_mode_of_the_prior_has_the_stated_error(noise: float) -> None:
 
 
 def test_mode_that_the_prior_excludes_is_kept_if_it_is_clear() -> None:
-    mean, covariance = shrink(np.array([80.0, 0.0]), np.full(2, 4.0), 0.5 * np.eye(2), 0.0)
+    mean, covariance = shrink(np.array([80.0, 0.0]), np.full(2, 4.0), np.full(2, 4.0), 0.5 * np.eye(2), 0.0)
     np.testing.assert_allclose(mean, [80.0, 0.0], rtol=1e-2)
     assert covariance[0, 0] == pytest.approx(4.0, rel=1e-2)
 
@@ -222,8 +222,8 @@ def test_mode_that_the_prior_excludes_is_kept_if_it_is_clear() -> None:
 def test_signal_in_information_that_noise_hides_is_kept() -> None:
     """The belief sees no information beyond the prior's, but its noise may hide some."""
     seen, variance = np.array([30.0]), np.array([0.1])
-    blind, _ = shrink(seen, variance, np.eye(1), 0.0)
-    open_minded, _ = shrink(seen, variance, np.eye(1), 0.01)
+    blind, _ = shrink(seen, variance, variance, np.eye(1), 0.0)
+    open_minded, _ = shrink(seen, variance, variance, np.eye(1), 0.01)
     assert abs(blind[0]) < 0.1
     assert open_minded[0] == pytest.approx(30, rel=0.05)
 
