@@ -7,6 +7,7 @@ from app.inference.core.linear_algebra import invert
 from app.inference.core.model import Array64
 from app.inference.methods.surrogate.excess import Excess, ResidualCounts, combine
 from app.inference.methods.surrogate.information import make_frame
+from app.inference.methods.surrogate.regression import Score, find_mode
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.scores import design_score, respond
 from app.inference.private_zone.queries import ExcessSum
@@ -49,6 +50,19 @@ def test_excess_is_put_back_into_the_score(family: str) -> None:
     assert np.linalg.eigvalsh(covariance)[0] >= -1e-9
     half, _ = excess.gradient(rows, np.full(800, 0.5))
     np.testing.assert_allclose(half, 0.5 * added, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("cut", "moved"), [(1.0, True), (3.0, False)])
+def test_excess_is_added_only_to_scores_with_its_cut(cut: float, moved: bool) -> None:
+    case, theta = Case("linear-regression", features=2, noise_scale=2.0), np.zeros(3)
+    rows, prior = _rows(case, 5000.0), case.problem.prior
+    frame = make_frame(rows, theta, rows.information(theta) + prior.precision(theta), prior)
+    score = Score(theta, np.zeros(3), 1e-6 * rows.information(theta), np.ones(len(rows.draws)), cut=cut)
+    query = ExcessSum(theta, 1.0, scale=5.0, centre=0.0, spread=1.0, squares=0.0, clip=1e3)
+    sums = np.array([500.0, 0.0])
+    excess = Excess(query, sums, variance=np.full(2, 1e-6), spread=0.0, answers=(sums,))
+    mean = find_mode(rows, frame, theta, prior, (score,), excess=excess).mean
+    assert (abs(mean[-1]) > 0.01) == moved
 
 
 def test_expected_losses_of_a_score_are_those_of_a_simulation() -> None:

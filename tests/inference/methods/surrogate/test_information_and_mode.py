@@ -219,6 +219,26 @@ def test_mode_that_the_prior_excludes_is_kept_if_it_is_clear() -> None:
     assert covariance[0, 0] == pytest.approx(4.0, rel=1e-2)
 
 
+def test_axes_of_noise_alone_are_shrunk_together() -> None:
+    """Thirty axes of noise show that signals are small. A clear signal along one of them is kept."""
+    noise, precision = np.full(30, 100.0), 1e-6 * np.eye(30)
+    seen = 10 * np.random.default_rng(6).standard_normal(30)
+    mean, covariance = shrink(seen, noise, noise, precision, 0.0)
+    assert np.sum(mean**2) < 0.2 * np.sum(seen**2)
+    assert np.trace(covariance) > np.sum(mean**2)
+    seen[0] = 1e3
+    clear, _ = shrink(seen, noise, noise, precision, 0.0)
+    assert clear[0] == pytest.approx(1e3, rel=0.05)
+
+
+def test_errors_of_secants_do_not_shrink_a_mode() -> None:
+    """They are as large as the step, so they would hold the search at the prior's mean."""
+    seen = np.full(4, 1e3)
+    mean, covariance = shrink(seen, seen**2, np.ones(4), 1e-8 * np.eye(4), 0.0)
+    np.testing.assert_allclose(mean, seen, rtol=0.01)
+    assert np.all(covariance.diagonal() > 0.5 * seen**2)
+
+
 def test_signal_in_information_that_noise_hides_is_kept() -> None:
     """The belief sees no information beyond the prior's, but its noise may hide some."""
     seen, variance = np.array([30.0]), np.array([0.1])
