@@ -377,9 +377,9 @@ def shrink(
 
 
 def _weigh_signals(seen: Array64, noise: Array64) -> tuple[Array64, Array64]:
-    """Compute the posterior odds ``(L, D)`` of L laws of the signal, and their variances ``(L, 1)``.
+    """Compute the posterior odds ``(L, D)`` of L laws, and their variances ``(L, 1)``.
 
-    ``seen`` ``(D,)`` are signals plus noise of variance ``noise`` ``(D,)``.
+    They are laws of signals along D axes. ``seen`` ``(D,)`` are signals plus noise of variance ``noise`` ``(D,)``.
     """
     powers, scales = np.arange(-TUNING.signals, TUNING.signals), np.arange(-TUNING.signals, 1)
     signals, larger = 4.0 ** powers[:, None], powers - scales[:, None]

@@ -232,7 +232,7 @@ def test_axes_of_noise_alone_are_shrunk_together() -> None:
 
 
 def test_errors_of_secants_do_not_shrink_a_mode() -> None:
-    """They are as large as the step, so they would hold the search at the prior's mean."""
+    """They are as large as the step, so the search would stay at zero."""
     seen = np.full(4, 1e3)
     mean, covariance = shrink(seen, seen**2, np.ones(4), 1e-8 * np.eye(4), 0.0)
     np.testing.assert_allclose(mean, seen, rtol=0.01)
