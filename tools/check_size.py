@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3099, statements=1815, numbers=98)
+LIMITS: Final = Size(modules=15, lines=3100, statements=1816, numbers=98)
 
 
 def measure(folder: Path) -> Size:

@@ -390,4 +390,5 @@ def _weigh_signals(seen: Array64, noise: Array64) -> tuple[Array64, Array64]:
     totals = odds.sum(axis=1, keepdims=True)
     common = (peaks + np.log(totals)).sum(axis=(1, 2)) - scales * np.log(TUNING.unlikely_signals)
     weights = np.exp(common - common.max())
-    return np.tensordot(weights / weights.sum(), odds / totals, axes=1), signals
+    odds = np.einsum("s,sld->ld", weights / weights.sum(), odds / totals)
+    return odds, np.asarray(signals, dtype=np.float64)
