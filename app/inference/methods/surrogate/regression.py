@@ -106,7 +106,7 @@ def find_mode(
         theta: the current parameter, where the search starts, ``(D,)``.
         prior: on the parameters.
         scores: at least one.
-        excess: the part of residuals beyond a cut; it is added back to each score.
+        excess: the part of residuals beyond a cut; it is added back to the scores with that cut.
         vague: the relative variance of the belief's information.
     """
     longest = compute_longest_step(rows, theta)
@@ -341,10 +341,10 @@ def shrink(
     """Shrink an estimate of the mode towards zero, the prior's mean.
 
     Under the prior, a mode has the covariance ``P^-1 - I`` in coordinates where the posterior's information is the
-    identity. With the doubt about that information, it is the unit of variance of the signal here. Signals along all
-    axes have one common scale: 1, 1/4, 1/16, ... of that variance. A few signals are larger: so along each axis, the
-    law is a mixture of normal laws with variances 1, 4, 16, ... times the scale. The estimate decides (empirical Bayes,
-    as James and Stein's). Only noise decides, because errors of secants are no reason to stay at the prior.
+    identity. With the doubt about that information, it is the unit of variance of the signal here. All axes share one
+    scale: 1, 1/4, 1/16, ... times that variance. A few signals are larger, so the law along each axis is a mixture of
+    normal laws with 1, 4, 16, ... times the scale. The estimate decides between all of them (empirical Bayes). Only its
+    noise counts there: the other errors are as large as the step, and would hold the search at the prior's mean.
 
     Args:
         mean: the estimate, ``(D,)``.
