@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3100, statements=1816, numbers=98)
+LIMITS: Final = Size(modules=15, lines=3083, statements=1802, numbers=97)
 
 
 def measure(folder: Path) -> Size:

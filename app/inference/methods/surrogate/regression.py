@@ -7,9 +7,8 @@ thus gives an estimate of the mode.
 
 The errors of these estimates have three parts. Noise is independent from score to score. The part that weights remove
 from scores is common to scores with similar weights. The secant's error is linear in the distance, with random
-coefficients. The sizes of the last two, misfit and share, are estimated by restricted maximum likelihood (Patterson &
-Thompson, *Biometrika* 58, 1971). The average with these covariances is the best linear unbiased one. It is shrunk
-towards the prior's mean.
+coefficients. Its size, a share, is estimated by restricted maximum likelihood (Patterson & Thompson, *Biometrika* 58,
+1971). The average with these covariances is the best linear unbiased one. It is shrunk towards the prior's mean.
 
 All of it is done along one axis at a time, in coordinates where the belief's information is the identity. So a problem
 has K scores instead of K D numbers.
@@ -44,8 +43,6 @@ _SHARE_DEVIATION = 4.0
 """Standard deviation of the logarithm of a share before answers; a few scores hardly show it."""
 _USUAL = 4.0
 """Number of squares of size 1 that are added to the squares of a last score."""
-_MISFIT_PENALTY = 2.0
-"""Added to minus twice the log-likelihood of a misfit above the usual one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,15 +69,13 @@ class Score:
 class Mode:
     """The estimate of the posterior's mode.
 
-    ``mean`` ``(D,)`` is the estimate and ``covariance`` ``(D, D)`` its error, both after shrinkage. ``misfit`` is the
-    likeliest one. ``surprise`` is the mean square of the standardised residuals of the regression; 1 is expected. At
-    the end, it is that of the last score (:func:`compute_surprise`) if that is more. ``reached``: the longest step did
-    not limit the last sweep.
+    ``mean`` ``(D,)`` is the estimate and ``covariance`` ``(D, D)`` its error, both after shrinkage. ``surprise`` is the
+    mean square of the standardised residuals of the regression; 1 is expected. At the end, it is that of the last score
+    (:func:`compute_surprise`) if that is more. ``reached``: the longest step did not limit the last sweep.
     """
 
     mean: Array64
     covariance: Array64
-    misfit: float
     surprise: float
     reached: bool = True
 
@@ -125,7 +120,7 @@ def find_mode(
         change = float(np.sqrt(np.mean(rows.change(step) ** 2)))
         goal = goal + step * min(1.0, longest / max(change, 1e-12))
     assert mode is not None
-    return Mode(goal, mode.covariance + common, mode.misfit, mode.surprise, reached=change <= longest)
+    return Mode(goal, mode.covariance + common, mode.surprise, reached=change <= longest)
 
 
 def compute_surprise(
@@ -153,7 +148,7 @@ def compute_surprise(
     off = one.means[0] - to_axes @ (before.mean - prior.mean)
     # The error of the excess is common to both estimates. It counts once, in the covariance of the mode.
     known = np.vecdot(to_axes @ before.covariance, to_axes)
-    variance = known + one.noise[0] + (1 + after.misfit * rows.count) * one.lost[:, 0, 0]
+    variance = known + one.noise[0] + one.lost[:, 0, 0]
     return float((np.sum(off**2 / np.maximum(variance, 1e-300)) + _USUAL) / (len(off) + _USUAL))
 
 
@@ -170,8 +165,8 @@ class _Estimates:
     """Estimates by K scores of the mode's distance from the prior's mean.
 
     They are along ``axes`` ``(D, D)``, orthogonal in the frame's coordinates. ``means`` ``(K, D)`` are the estimates.
-    ``noise`` ``(K, D)`` are their variances by noise, and ``lost`` ``(D, K, K)`` the covariances by weights, without
-    misfit. ``prior`` ``(D, D)`` is the prior's precision along the axes.
+    ``noise`` ``(K, D)`` are their variances by noise, and ``lost`` ``(D, K, K)`` the covariances by weights. ``prior``
+    ``(D, D)`` is the prior's precision along the axes.
     """
 
     axes: Array64
@@ -249,7 +244,8 @@ def _compute_lost(
     """Compute the covariances of the errors by weights, along each axis.
 
     The result is ``(D, K, K)``, between scores. Weighted scores have a covariance. The unweighted ones explain a part
-    of it, which the full posterior has as well. The rest is the error.
+    of it, which the full posterior has as well. The rest is the error. It counts once for targets that follow the
+    model, and ``TUNING.misfit`` times the number of rows for a smooth misfit.
 
     Args:
         rows: the belief about rows.
@@ -265,7 +261,7 @@ def _compute_lost(
     both = scale * np.einsum("km,lm,md->dkl", root, root, along, optimize=True)
     each = scale * kept @ along  # (K, D)
     full = np.maximum(scale * along.sum(axis=0), 1e-12)
-    lost = both - each.T[:, :, None] * each.T[:, None, :] / full[:, None, None]
+    lost = (1 + TUNING.misfit * rows.count) * (both - each.T[:, :, None] * each.T[:, None, :] / full[:, None, None])
     gain = np.array([np.sqrt(np.vecdot(side, side)) for side in sides]).T  # (D, K)
     return np.asarray(lost * gain[:, :, None] * gain[:, None, :])
 
@@ -307,30 +303,22 @@ def _combine(
     gram = away @ away.T / size
     spread = np.array([min(1.0, float(np.mean(rows.change(goal - score.theta) ** 2))) for score in scores])
     # Secants' errors are linear in the distance: products of distances are common, and a part is each secant's alone.
-    independent = estimates.noise.T + TUNING.own_error * spread * gram.diagonal()
-    best, chosen = np.inf, None
-    for misfit in TUNING.misfits:
-        for share in TUNING.shares:
-            covariance = (
-                share * gram
-                + (1 + misfit * rows.count) * estimates.lost
-                + independent[:, :, None] * np.eye(len(scores))
-            )
-            average = _average(estimates.means.T, covariance)
-            value = average.value + _MISFIT_PENALTY * (misfit > TUNING.misfits[0])
-            value += float(np.log(share / TUNING.usual_share) / _SHARE_DEVIATION) ** 2
-            if chosen is None or value < best:  # answers of all magnitudes may have no finite value
-                best, chosen = value, (average, misfit)
-    assert chosen is not None
-    average, misfit = chosen
-    noise = np.vecdot(average.weights**2, estimates.noise.T)
-    mean, covariance = shrink(average.mean, np.maximum(average.variance, noise), noise, estimates.prior, vague)
+    noise = estimates.lost + estimates.noise.T[:, :, None] * np.eye(len(scores))
+    own = (TUNING.own_error * spread * gram.diagonal()) * np.eye(len(scores))
+    best, average = np.inf, None
+    for share in TUNING.shares:
+        candidate = _average(estimates.means.T, noise + own + share * gram)
+        value = candidate.value + float(np.log(share / TUNING.usual_share) / _SHARE_DEVIATION) ** 2
+        if average is None or value < best:  # answers of all magnitudes may have no finite value
+            best, average = value, candidate
+    assert average is not None
+    known = np.einsum("dk,dkl,dl->d", average.weights, noise, average.weights)
+    mean, covariance = shrink(average.mean, np.maximum(average.variance, known), known, estimates.prior, vague)
     to_parameter = frame.forth.T @ estimates.axes
     freedom = max(1, size * (len(scores) - 1))
     return Mode(
         to_parameter @ mean,
         symmetric(to_parameter @ covariance @ to_parameter.T),
-        misfit,
         average.squares / freedom if len(scores) > 1 else 1.0,
     )
 
@@ -343,13 +331,13 @@ def shrink(
     Under the prior, a mode has the covariance ``P^-1 - I`` in coordinates where the posterior's information is the
     identity. With the doubt about that information, it is the unit of variance of the signal here. All axes share one
     scale: 1, 1/4, 1/16, ... times that variance. A few signals are larger, so the law along each axis is a mixture of
-    normal laws with 1, 4, 16, ... times the scale. The estimate decides between all of them (empirical Bayes). Only its
-    noise counts there: the other errors are as large as the step, and would hold the search at the prior's mean.
+    normal laws with 1, 4, 16, ... times the scale. The estimate decides between all of them (empirical Bayes). Secants'
+    errors do not count there: they are as large as the step, and would hold the search at the prior's mean.
 
     Args:
         mean: the estimate, ``(D,)``.
         variance: of its errors along the axes, ``(D,)``.
-        noise: the part of ``variance`` by noise, ``(D,)``.
+        noise: the part of ``variance`` by noise and weights, ``(D,)``.
         precision: the prior's precision P, ``(D, D)``.
         vague: the relative variance of the belief's information. Real information may be more, and allow more signal.
             It may be less, and errors larger: the covariance allows for some of its deviations.

@@ -75,7 +75,6 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     frame = make_frame(rows, theta, search.information, setup.prior)
     cut = search.cut
     response = respond(rng, rows, theta, frame, labels=setup.labels, cut=cut)
-    misfit = TUNING.misfits[0] if search.mode is None else search.mode.misfit
     design = design_score(
         rows,
         frame,
@@ -83,7 +82,6 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
         theta,
         setup.prior,
         sigma=schedule.effective_sigma / np.sqrt(schedule.score_shares.sum()),
-        misfit=misfit,
         per_unit=_rows_per_unit(search),
     )
     share = float(schedule.score_shares[turn])

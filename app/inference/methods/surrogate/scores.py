@@ -158,7 +158,6 @@ def design_score(
     prior: Prior,
     *,
     sigma: float,
-    misfit: float,
     per_unit: float,
 ) -> ScoreDesign:
     """Choose the metric and the bound with the least expected loss.
@@ -173,12 +172,11 @@ def design_score(
         theta: the parameter, ``(D,)``.
         prior: on the parameters.
         sigma: the noise multiplier of all scores together, for sums over all slots.
-        misfit: the variance of a row's smooth misfit, over that of its score.
         per_unit: rows of a unit.
     """
     full, pull = rows.gram(frame.white), -frame.forth @ prior.gradient(theta)
     step = invert(full + frame.prior) @ _mistake_labels(rows, response, np.ones(len(frame.white)))
-    losses = _Losses(rows, frame, response, sigma, misfit, full, pull, step)
+    losses = _Losses(rows, frame, response, sigma, full, pull, step)
     best, chosen = np.inf, None
     far = frame.shortened
     least, most, ratio = TUNING.score_bounds
@@ -224,7 +222,6 @@ class _Losses:
     frame: Frame
     response: Response
     sigma: float
-    misfit: float
     full: Array64
     pull: Array64
     mistaken_step: Array64
@@ -237,7 +234,7 @@ class _Losses:
 
         1. noise;
         2. bounds: the part of the score's covariance that the unweighted scores do not explain. It counts once for
-           targets that follow the model, and ``misfit`` times the number of rows for a smooth misfit;
+           targets that follow the model, and ``TUNING.misfit`` times the number of rows for a smooth misfit;
         3. wrong labels, whose scores are bounded;
         4. the prior's pull, which weights reduce, restored with a softened information.
         """
@@ -249,7 +246,7 @@ class _Losses:
         off = invert(first + soft + 1e-9 * identity) @ (self.full + soft) @ self.pull - self.pull
         bias = inverse @ _mistake_labels(rows, self.response, kept) - self.mistaken_step
         noise = (self.sigma * clip) ** 2 * np.sum((inverse @ metric) * inverse)
-        bounds = (1 + self.misfit * rows.count) * np.sum((inverse @ lost) * inverse)
+        bounds = (1 + TUNING.misfit * rows.count) * np.sum((inverse @ lost) * inverse)
         return 0.5 * np.array([noise, bounds, bias @ bias, off @ off]), bias
 
 

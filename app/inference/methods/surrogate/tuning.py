@@ -49,7 +49,7 @@ class Tuning:
     usual_bound: float = 2.0  # C^2 n / D; the bound that is assumed where a cut is chosen
     first_cut: float = 3.0  # deviations; the cut of residuals before their histogram
     wrong_labels: tuple[float, float] = (0.01, 0.03)  # part of the labels; wrong ones in designs, in stated errors
-    misfits: tuple[float, ...] = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3)  # variance over a score's; misfit: usual, others
+    misfit: float = 1e-5  # variance of a row's smooth misfit over that of its score
     shares: tuple[float, ...] = (0.003, 0.02, 0.1, 0.4, 1.2)  # variance over squared distance; candidates, secant error
     usual_share: float = 0.02  # the same; the likeliest one before answers
     own_error: float = 0.3  # the same; the part of a secant's error that other secants do not share

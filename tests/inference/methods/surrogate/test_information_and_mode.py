@@ -178,6 +178,29 @@ def test_stated_covariance_of_the_mode_is_that_of_repetitions() -> None:
     assert np.mean(stated) == pytest.approx(3 * 4, rel=0.1)
 
 
+@pytest.mark.parametrize(("kept", "low", "high"), [([0.5], 0.95, 1.05), ([0.0, 1.0], 0.1, 0.8)])
+def test_estimate_within_the_error_by_weights_is_shrunk(kept: list[float], low: float, high: float) -> None:
+    """Both scores keep half of the information; only unequal weights leave an error."""
+    case = Case("linear-regression", features=3, noise_scale=2.0)
+    rows, theta, prior = _rows(case), np.zeros(4), case.problem.prior
+    frame = _frame(case, rows, theta)
+    score = Score(theta, 0.5 * frame.back @ np.ones(4), 1e-6 * frame.back @ frame.back.T, np.resize(kept, 600))
+    mode = find_mode(rows, frame, theta, prior, (score,))
+    assert low < float(np.mean(frame.back.T @ mode.mean)) < high
+
+
+@pytest.mark.parametrize("count", [5e3, 1e6])
+def test_error_by_weights_contains_a_smooth_misfit(count: float) -> None:
+    """Half of the rows have no weight, so the error without misfit is that of the posterior."""
+    case = Case("linear-regression", features=3, noise_scale=2.0)
+    rows, prior, truth = replace(_rows(case), count=count), case.problem.prior, np.array([0.4, -0.6, 0.3, 0.2])
+    frame, pull = _frame(case, rows, truth), prior.precision(truth) @ truth
+    score = Score(truth, 0.5 * pull, 1e-6 * frame.back @ frame.back.T, np.resize([0.0, 1.0], 600))
+    covariance = find_mode(rows, frame, truth, prior, (score,)).covariance
+    error = float(np.mean((frame.back.T @ covariance @ frame.back).diagonal()))
+    assert error == pytest.approx(1 + TUNING.misfit * count, rel=0.1)
+
+
 @pytest.mark.parametrize("family", ["logistic-regression", "probit-regression"])
 def test_shares_of_scores_are_those_of_a_simulation(family: str) -> None:
     """Each draw's share of its score, for three bounds."""
@@ -281,7 +304,7 @@ def test_error_by_wrong_labels_is_that_of_two_newton_steps() -> None:
     frame, found = _frame(case, rows, theta), []
     response = respond(np.random.default_rng(1), rows, theta, frame, labels=True, cut=None)
     for sigma in (1e-6, 3.0):
-        design = design_score(rows, frame, response, theta, prior, sigma=sigma, misfit=1e-5, per_unit=1.0)
+        design = design_score(rows, frame, response, theta, prior, sigma=sigma, per_unit=1.0)
         predicted = 1 / (1 + np.exp(-rows.draws @ theta))
         wrong = TUNING.wrong_labels[1] * COUNT / 600 * (1 - 2 * predicted)[:, None] * rows.draws
         steps = [
@@ -299,7 +322,7 @@ def test_bounds_for_rare_outcomes_can_leave_whole_scores() -> None:
     rows, theta, prior = _rows(case), np.array([0.0, 0.0, -8.0]), case.problem.prior
     frame = _frame(case, rows, theta)
     response = respond(np.random.default_rng(1), rows, theta, frame, labels=True, cut=None)
-    design = design_score(rows, frame, response, theta, prior, sigma=1e-4, misfit=1e-5, per_unit=1.0)
+    design = design_score(rows, frame, response, theta, prior, sigma=1e-4, per_unit=1.0)
     assert design.kept.min() > 0.9
 
 
