@@ -191,7 +191,7 @@ def test_estimate_within_the_error_by_weights_is_shrunk(kept: list[float], low: 
 
 @pytest.mark.parametrize("count", [5e3, 1e6])
 def test_error_by_weights_contains_a_smooth_misfit(count: float) -> None:
-    """Half of the rows have no weight, so the error without misfit is that of the posterior."""
+    """Without misfit, half of the rows leave an error of one posterior variance."""
     case = Case("linear-regression", features=3, noise_scale=2.0)
     rows, prior, truth = replace(_rows(case), count=count), case.problem.prior, np.array([0.4, -0.6, 0.3, 0.2])
     frame, pull = _frame(case, rows, truth), prior.precision(truth) @ truth
