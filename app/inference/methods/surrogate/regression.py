@@ -303,17 +303,17 @@ def _combine(
     gram = away @ away.T / size
     spread = np.array([min(1.0, float(np.mean(rows.change(goal - score.theta) ** 2))) for score in scores])
     # Secants' errors are linear in the distance: products of distances are common, and a part is each secant's alone.
-    noise = estimates.lost + estimates.noise.T[:, :, None] * np.eye(len(scores))
+    known = estimates.lost + estimates.noise.T[:, :, None] * np.eye(len(scores))
     own = (TUNING.own_error * spread * gram.diagonal()) * np.eye(len(scores))
     best, average = np.inf, None
     for share in TUNING.shares:
-        candidate = _average(estimates.means.T, noise + own + share * gram)
+        candidate = _average(estimates.means.T, known + own + share * gram)
         value = candidate.value + float(np.log(share / TUNING.usual_share) / _SHARE_DEVIATION) ** 2
         if average is None or value < best:  # answers of all magnitudes may have no finite value
             best, average = value, candidate
     assert average is not None
-    known = np.einsum("dk,dkl,dl->d", average.weights, noise, average.weights)
-    mean, covariance = shrink(average.mean, np.maximum(average.variance, known), known, estimates.prior, vague)
+    noise = np.einsum("dk,dkl,dl->d", average.weights, known, average.weights)
+    mean, covariance = shrink(average.mean, np.maximum(average.variance, noise), noise, estimates.prior, vague)
     to_parameter = frame.forth.T @ estimates.axes
     freedom = max(1, size * (len(scores) - 1))
     return Mode(
