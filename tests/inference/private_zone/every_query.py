@@ -83,6 +83,7 @@ def _sum_rows(model: Model, design: Design) -> Iterator[Query]:
         MomentSum(**shape, clip=2.0),
         MomentSum(**shape, clip=2.0, centre=np.full(p - design.intercept, 0.25)),
         MeanSum(**shape, clip=2.0),
+        MeanSum(**shape, clip=2.0, weight=3.0),
         LengthHistogram(**shape, largest=9.0, squares=True),
         TailSum(**shape, deviation=deviation, clip=1.0),
     ):

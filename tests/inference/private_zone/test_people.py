@@ -49,6 +49,7 @@ QUERIES: list[Query] = [
     InformationSum(THETA, METRIC, SMALL),
     MomentSum(1.0, WIDTH, intercept=True, clip=SMALL, centre=np.full(WIDTH - 1, 0.25)),
     MeanSum(1.0, WIDTH, intercept=True, clip=SMALL),
+    MomentSum(1.0, WIDTH, intercept=True, clip=SMALL, weight=4.0),
     TailSum(1.0, WIDTH, intercept=True, deviation=np.full(WIDTH - 1, 0.5), clip=SMALL),
     LengthHistogram(1.0, WIDTH, intercept=True, largest=MOST**2 * WIDTH, squares=False),
 ]

@@ -55,7 +55,9 @@ KINDS: dict[str, Make] = {
     "moment_sum, centred": lambda rng, clip, spread: MomentSum(
         2.0, WIDTH, intercept=True, clip=clip, centre=_centre(rng)
     ),
+    "moment_sum, weighted": lambda rng, clip, spread: MomentSum(2.0, WIDTH, intercept=True, clip=clip, weight=0.8),
     "mean_sum": lambda rng, clip, spread: MeanSum(0.5, WIDTH, intercept=True, clip=clip),
+    "mean_sum, weighted": lambda rng, clip, spread: MeanSum(0.5, WIDTH, intercept=True, clip=clip, weight=0.8),
     "tail_sum": lambda rng, clip, spread: TailSum(
         1.0, WIDTH, intercept=True, centre=_centre(rng), deviation=rng.uniform(0.05, 0.5, WIDTH - 1), clip=clip
     ),
@@ -207,7 +209,8 @@ def _by_hand(name: str, query: Any, z: Array64) -> Array64:
     """Compute each kind in double precision from its definition."""
     if name.startswith(("moment_sum", "mean_sum", "length_histogram")):
         x = (z[:, :-1] * z[:, -1:] - query.centre) / query.scale
-        values = np.column_stack([np.ones(len(z)), x, x**2][: 2 if name == "mean_sum" else 3])
+        weights = np.full(len(z), getattr(query, "weight", 1.0))
+        values = np.column_stack([weights, x, x**2][: 2 if name.startswith("mean_sum") else 3])
         if name.startswith("length_histogram"):
             values = values if query.squares else x
             places = np.floor(np.log2(query.largest / np.sum(values**2, axis=1)))
@@ -262,6 +265,7 @@ def test_answers_match_the_definition(name: str) -> None:
     query, rows = KINDS[name](rng, 1.3, 1.0), _rows(rng, 700)
     answer = query.answer(query.sum(MODEL, rows, np.ones(700, dtype=bool), 1))
     expected = _by_hand(name, query, rows.astype(np.float64))
+    expected[0] /= getattr(query, "weight", 1.0)
     np.testing.assert_allclose(answer, expected, atol=700 * 1.3 * 2.0**-10)
     assert answer.dtype == np.float64
     assert answer.base is None
@@ -322,6 +326,7 @@ def test_an_information_matrix_is_symmetric_with_one_draw_per_pair() -> None:
         MomentSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.full(WIDTH - 1, 1.25)),
         MomentSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.full(WIDTH - 1, 1e-30)),
         MomentSum(1.0, WIDTH, intercept=True, clip=1.0, centre=0.5),
+        *(MomentSum(1.0, WIDTH, intercept=True, clip=1.0, weight=each) for each in (0.0, -1.0, 1e-30, 1e30, np.nan)),
         MeanSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.zeros(WIDTH)),
         TailSum(1.0, WIDTH, intercept=False, deviation=np.ones(WIDTH - 1), clip=1.0),
         TailSum(1.0, WIDTH, intercept=True, deviation=np.ones(WIDTH), clip=1.0),

@@ -16,7 +16,7 @@ from app.inference.private_zone.queries.lengths import BINS
 from app.inference.private_zone.queries.moments import CENTRE_GRID
 
 _LEAST_SCALE, _MOST_SCALE = 2.0**-20, 1e6
-_SCALE_LENGTHS, _CLIP_LENGTHS = 2.0, 2.0
+_SCALE_LENGTHS, CLIP_LENGTHS = 2.0, float(np.sqrt(5))
 """A column's unit and a clipping norm, over a root mean square; few rows are beyond them."""
 _DEVIATIONS = 3.0
 """Deviations of noise that a bin must exceed to count."""
@@ -60,7 +60,7 @@ def choose_scale(length: float, columns: int) -> float:
 
 def choose_clip(length: float) -> float:
     """Choose the clipping norm of contributions whose root mean square is ``length``."""
-    return _CLIP_LENGTHS * max(length, 1.0)
+    return CLIP_LENGTHS * max(length, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,14 +118,21 @@ class Moments:
     """Noised sums of columns and their squares.
 
     ``answer`` ``(1 + 2k,)`` is of ``(1, z, z * z)`` over rows, with ``z = (x - centre) / scale``. ``noise`` is the
-    standard deviation of each value. ``centre`` is ``(k,)``, or one number for all columns.
+    standard deviation of each value; in the count, it is divided by ``weight``, a row's there. ``centre`` is ``(k,)``,
+    or one number for all columns.
     """
 
     answer: Array64
     scale: float
     noise: float
     known: Declared
-    centre: Array64 | float = 0.0
+    centre: Array64 | float
+    weight: float
+
+    @property
+    def count_noise(self) -> float:
+        """The standard deviation of the noise in the count."""
+        return self.noise / self.weight
 
     def estimate(self, places: int, *, least: float) -> Population:
         """Estimate the rows in ``places``, at least ``least * places`` of them.
@@ -134,7 +141,7 @@ class Moments:
         their noise: with too large a variance, a query has more noise; with too small a one, it clips the rows that it
         measures. Columns are uncorrelated, except for indicators that exclude each other.
         """
-        count = float(np.clip(self.answer[0], min(max(2 * self.noise, least * places), places), places))
+        count = float(np.clip(self.answer[0], min(max(2 * self.count_noise, least * places), places), places))
         mean, variance, error = self._columns(count)
         covariance = np.diag(np.maximum(variance, error))
         covariance -= np.where(self.known.exclusive, np.outer(mean, mean), 0.0)
@@ -179,12 +186,13 @@ def _shrink(means: Array64, error: Array64 | float) -> Array64:
     return means * (np.maximum(0, means**2 - np.square(error)) / np.maximum(means**2, _TINY))
 
 
-def choose_centre(answer: Array64, scale: float, noise: float) -> Array64:
+def choose_centre(answer: Array64, scale: float, noise: float, weight: float) -> Array64:
     """Choose the origin ``(k,)`` of columns.
 
-    ``answer`` ``(1 + k,)`` is a sum of ``(1, x / scale)`` with noise of standard deviation ``noise``.
+    ``answer`` ``(1 + k,)`` is a sum of ``(1, x / scale)``. Its noise has the standard deviation ``noise``, divided by
+    ``weight`` in the count.
     """
-    count = max(float(answer[0]), 2 * noise, 1.0)
+    count = max(float(answer[0]), 2 * noise / weight, 1.0)
     return round_to_grid(_shrink(scale * answer[1:] / count, scale * noise / count))
 
 

@@ -77,8 +77,9 @@ def make_lengths_query(setup: Setup, opening: Opening) -> LengthHistogram:
 
 def make_moments_query(opening: Opening, kind: type[MomentSum]) -> MomentSum:
     """Make the query for means, or for means and squares."""
-    design = opening.setup.design
-    return kind(opening.scale, design.width, intercept=design.intercept, clip=opening.clip, centre=opening.centre)
+    width, intercept = opening.setup.design.width, opening.setup.design.intercept
+    clip, weight = opening.clip, opening.weight
+    return kind(opening.scale, width, intercept=intercept, clip=clip, weight=weight, centre=opening.centre)
 
 
 def make_tails_query(setup: Setup, mean: Array64, deviation: Array64) -> TailSum:
@@ -119,7 +120,7 @@ def _ask_means(opening: Opening, oracle: Oracle) -> Opening:
     schedule, query = opening.setup.schedule, make_moments_query(opening, MeanSum)
     answer = ask(oracle, query, schedule, schedule.means_share, query.clip)
     noise = schedule.noise_of(schedule.means_share, query.clip)
-    return replace(opening, centre=choose_centre(answer, opening.scale, noise))
+    return replace(opening, centre=choose_centre(answer, opening.scale, noise, query.weight))
 
 
 def _ask_spread(opening: Opening, oracle: Oracle) -> Opening:
@@ -146,7 +147,7 @@ def _ask_moments(opening: Opening, oracle: Oracle) -> Opening:
     query = make_moments_query(opening, MomentSum)
     answer = ask(oracle, query, schedule, TUNING.moments_share, query.clip)
     noise = schedule.noise_of(TUNING.moments_share, query.clip)
-    moments = Moments(answer, opening.scale, noise, setup.known, opening.centre)
+    moments = Moments(answer, opening.scale, noise, setup.known, opening.centre, query.weight)
     population = moments.estimate(setup.places, least=TUNING.least_count)
     return replace(opening, moments=moments, population=population)
 
@@ -208,7 +209,9 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
     )
     theta, cut = setup.prior.mean, TUNING.first_cut if setup.schedule.unbounded else None
     information = rows.information(theta) + setup.prior.precision(theta)
-    begun = Search(setup, setup.schedule.openings, rows, theta, information, population.count, moments.noise, cut=cut)
+    begun = Search(
+        setup, setup.schedule.openings, rows, theta, information, population.count, moments.count_noise, cut=cut
+    )
     return _begin_at_means(begun, moments) if rows.uniform else begun
 
 

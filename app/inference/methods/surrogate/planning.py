@@ -198,8 +198,9 @@ def describe_clipping(setup: Setup) -> str:
     return (
         "Version 2. Each unit's contribution to a query is clipped to norm C (L2 norm; for matrices, Frobenius norm), "
         f"divided by C/2^{GRID_BITS} and rounded to integers whose squares sum to at most 2^{2 * GRID_BITS}. Lengths: "
-        f"C = 1. {sums}: C is about twice a noised root mean square length.{matrices} metric and C minimise the "
-        "expected loss, which is computed from earlier noised answers. The weights of scores do not depend on targets."
+        f"C = 1. {sums}: C and the weight of a row in the count follow from a noised root mean square length."
+        f"{matrices} metric and C minimise the expected loss, which is computed from earlier noised answers. The "
+        "weights of scores do not depend on targets."
         f"{residuals if setup.schedule.unbounded else ''}"
     )
 

@@ -42,7 +42,7 @@ _JITTER = 1e-9
 _SHARE_DEVIATION = 4.0
 """Standard deviation of the logarithm of a share before answers; a few scores hardly show it."""
 _USUAL = 4.0
-"""Number of squares of size 1 that are added to the squares of a last score."""
+"""Number of squares of size 1 that are added to a few squares."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,8 +70,8 @@ class Mode:
     """The estimate of the posterior's mode.
 
     ``mean`` ``(D,)`` is the estimate and ``covariance`` ``(D, D)`` its error, both after shrinkage. ``surprise`` is the
-    mean square of the standardised residuals of the regression; 1 is expected. At the end, it is that of the last score
-    (:func:`compute_surprise`) if that is more. ``reached``: the longest step did not limit the last sweep.
+    mean square of the standardised residuals of the later scores; 1 is expected. At the end, it is that of the last
+    score (:func:`compute_surprise`) if that is more. ``reached``: the longest step did not limit the last sweep.
     """
 
     mean: Array64
@@ -305,21 +305,25 @@ def _combine(
     # Secants' errors are linear in the distance: products of distances are common, and a part is each secant's alone.
     known = estimates.lost + estimates.noise.T[:, :, None] * np.eye(len(scores))
     own = (TUNING.own_error * spread * gram.diagonal()) * np.eye(len(scores))
-    best, average = np.inf, None
+    best, average, errors = np.inf, None, known
     for share in TUNING.shares:
-        candidate = _average(estimates.means.T, known + own + share * gram)
+        covariance = known + own + share * gram
+        candidate = _average(estimates.means.T, covariance)
         value = candidate.value + float(np.log(share / TUNING.usual_share) / _SHARE_DEVIATION) ** 2
         if average is None or value < best:  # answers of all magnitudes may have no finite value
-            best, average = value, candidate
+            best, average, errors = value, candidate, covariance
     assert average is not None
+    # Early scores may be so far from the mode that their secants are wrong. They have hardly any weight.
+    late = slice(len(scores) // 2, None)
+    freedom = size * (len(scores[late]) - 1)
+    squares = _average(estimates.means.T[:, late], errors[:, late, late]).squares
     noise = np.einsum("dk,dkl,dl->d", average.weights, known, average.weights)
     mean, covariance = shrink(average.mean, np.maximum(average.variance, noise), noise, estimates.prior, vague)
     to_parameter = frame.forth.T @ estimates.axes
-    freedom = max(1, size * (len(scores) - 1))
     return Mode(
         to_parameter @ mean,
         symmetric(to_parameter @ covariance @ to_parameter.T),
-        average.squares / freedom if len(scores) > 1 else 1.0,
+        (squares + _USUAL) / (freedom + _USUAL),
     )
 
 

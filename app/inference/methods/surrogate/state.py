@@ -8,7 +8,7 @@ from app.inference.core.priors import Prior
 from app.inference.fitting.fit import Fitted
 from app.inference.methods.surrogate.excess import Excess, ResidualCounts
 from app.inference.methods.surrogate.information import Filter
-from app.inference.methods.surrogate.moments import Declared, Lengths, Moments, Population
+from app.inference.methods.surrogate.moments import CLIP_LENGTHS, Declared, Lengths, Moments, Population
 from app.inference.methods.surrogate.regression import Mode, Score
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.schedule import Schedule
@@ -67,6 +67,14 @@ class Opening:
     lengths: Lengths | None = None
     moments: Moments | None = None
     population: Population | None = None
+
+    @property
+    def weight(self) -> float:
+        """The weight of a row in the count: a root mean square length, or 1 if units have several rows.
+
+        So noise in the count does not depend on the number of columns.
+        """
+        return self.clip / CLIP_LENGTHS if self.setup.rows_per_unit == 1 else 1.0
 
 
 @dataclass(frozen=True, slots=True)

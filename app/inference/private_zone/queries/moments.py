@@ -15,6 +15,8 @@ from app.inference.private_zone.queries.blocks import compute_clipped_sum
 
 CENTRE_GRID = 2.0**20
 """Centres are multiples of its inverse, so a centred coordinate is zero or at least 2^-44 (W14)."""
+WEIGHTS = (2.0**-60, 2.0**60)
+"""Least and largest weight of a row in a count; its square is a normal number (W14)."""
 LEAST_SQUARE = np.float32(2.0**-60)
 """Smaller squares are replaced by this, whose square is still a normal number (W14)."""
 
@@ -61,15 +63,22 @@ class Coordinates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MomentSum(Coordinates):
-    """The moment sum ``sum_b clip_C((1, z, z * z))``; the answer is ``(1 + 2 k,)`` for k coordinates."""
+    """The moment sum ``sum_b clip_C((w, z, z * z))`` for k coordinates.
+
+    The answer is ``(1 + 2 k,)``: the count, and sums in units of the scale. ``weight`` is w, the size of a row in the
+    count. A larger weight means less noise in the count.
+    """
 
     clip: float
+    weight: float = field(default=1.0, kw_only=True)
     kind: ClassVar[str] = "moment_sum"
 
     def check(self, model: Model, design: Design) -> None:
-        """Check the coordinates, and that the clipping norm is finite."""
+        """Check the coordinates, the clipping norm and the weight."""
         Coordinates.check(self, model, design)
         raise_clip(self.clip)
+        if not WEIGHTS[0] <= self.weight <= WEIGHTS[1]:
+            raise BadQuery("the weight of a row in a count must be a number whose square is normal")
 
     @property
     def length(self) -> int:
@@ -87,20 +96,24 @@ class MomentSum(Coordinates):
 
     def moments(self, model: Model, rows: Array32) -> Array32:
         """Compute the contribution of each row, ``(n, 1 + 2 k)``. Row zone."""
-        return append_squares(self.coordinates(model, rows))
+        values = append_squares(self.coordinates(model, rows))
+        values[:, 0] = self.weight
+        return values
 
     def scales(self, sigma: float) -> float:
         """``sigma K`` for every value."""
         return sigma * GRID
 
     def answer(self, noised: Integers) -> Array64:
-        """Convert to ``(1 + 2 k,)`` sums, in units of the scale."""
-        return noised.astype(np.float64) * (raise_clip(self.clip) / GRID)
+        """Convert to the count, and to sums in units of the scale."""
+        sums = noised.astype(np.float64) * (raise_clip(self.clip) / GRID)
+        sums[0] /= self.weight
+        return sums
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanSum(MomentSum):
-    """The sum ``sum_b clip_C((1, z))``.
+    """The sum ``sum_b clip_C((w, z))``.
 
     The answer is ``(1 + k,)``: the count, and sums in units of the scale.
     """
@@ -114,7 +127,8 @@ class MeanSum(MomentSum):
 
     def moments(self, model: Model, rows: Array32) -> Array32:
         """Compute the contribution of each row, ``(n, 1 + k)``. Row zone."""
-        return np.concatenate([np.ones((len(rows), 1), np.float32), self.coordinates(model, rows)], axis=1)
+        counts = np.full((len(rows), 1), self.weight, np.float32)
+        return np.concatenate([counts, self.coordinates(model, rows)], axis=1)
 
 
 def append_squares(values: Array32) -> Array32:

@@ -290,6 +290,24 @@ def test_last_score_that_the_others_contradict_is_a_surprise(off: float) -> None
     assert np.median(found) < 1.2 if off == 0 else np.min(found) > TUNING.most_surprise
 
 
+@pytest.mark.parametrize(("wrong", "off", "surprising"), [(0, 90.0, False), (-1, 3.0, True)])
+def test_wrong_score_far_from_the_mode_is_no_surprise(wrong: int, off: float, *, surprising: bool) -> None:
+    """The first score is 30 posterior deviations from the mode, the others 0.3. Noise is 0.1."""
+    case = Case(features=3)
+    rows, prior, rng = _rows(case), case.problem.prior, np.random.default_rng(3)
+    truth = np.array([0.4, -0.6, 0.3, 0.2])
+    frame = _frame(case, rows, truth)
+    noise, gradients, scores = 0.01 * frame.back @ frame.back.T, [], []
+    for number, away in enumerate((30.0, 0.3, 0.3, 0.3, 0.3)):
+        theta = truth + away * frame.forth[number % 4]
+        mean = prior.precision(truth) @ truth + rows.gram(rows.path_factors(theta, truth)) @ (truth - theta)
+        gradients.append(mean + 0.1 * frame.back @ rng.standard_normal(4))
+        scores.append(Score(theta, gradients[-1], noise, np.ones(600)))
+    scores[wrong] = replace(scores[wrong], gradient=gradients[wrong] + off * frame.back[:, 0])
+    found = find_mode(rows, frame, truth, prior, scores)
+    assert (found.surprise > TUNING.most_surprise) is surprising
+
+
 def test_wrong_labels_are_at_most_as_many_as_the_predictions_allow() -> None:
     """Labels that are certain leave room for few wrong ones; at zero, the usual share counts."""
     pull = np.array([[1e-4, 20.0], [10.0, 2e-4]])
@@ -343,7 +361,7 @@ def test_loss_far_away_is_large_if_a_noise_scale_is_hardly_known() -> None:
     case = Case("linear-regression", features=2)
     rows, theta, prior = _rows(case), np.zeros(4), case.problem.prior
     frame, nats = _frame(case, rows, theta), []
-    for deviation in (0.01, 0.9):
+    for deviation in (0.01, 1.5):
         doubt = np.diag([0.2, 0.2, 0.2, deviation**2])
         usual = 0.5 * float(np.sum(frame.back @ frame.back.T * doubt))
         nats.append(compute_far_loss(rows, frame, theta, prior, doubt) / usual)

@@ -23,14 +23,14 @@ def compute_sums(x: Array64, scale: float) -> Array64:
 
 def estimate(answer: Array64, scale: float, noise: float, known: Declared) -> Population:
     """Estimate the rows in 500 places."""
-    return Moments(answer, scale, noise, known).estimate(500, least=0.01)
+    return Moments(answer, scale, noise, known, 0.0, 1.0).estimate(500, least=0.01)
 
 
 def estimate_around(x: Array64, scale: float, noise: float, known: Declared, centre: Array64) -> Population:
     """Estimate the same from sums around ``centre`` ``(k,)``, with noise of that standard deviation."""
     answer = compute_sums(x - centre, scale)
     answer += noise * RNG.standard_normal(len(answer))
-    return Moments(answer, scale, noise, known, centre).estimate(500, least=0.01)
+    return Moments(answer, scale, noise, known, centre, 1.0).estimate(500, least=0.01)
 
 
 def declare_plain(columns: int) -> Declared:
@@ -66,8 +66,8 @@ def test_squares_around_means_show_small_variances() -> None:
 
 def test_centre_is_a_clear_mean_within_the_bounds() -> None:
     answer = np.array([100.0, 50.0, -1.0, 500.0])
-    np.testing.assert_allclose(choose_centre(answer, 1.0, 2.0), [0.5 * (1 - 0.04**2), 0, 1], atol=1 / CENTRE_GRID)
-    assert np.all(np.isfinite(choose_centre(np.zeros(4), 1.0, 0.0)))
+    np.testing.assert_allclose(choose_centre(answer, 1.0, 2.0, 1.0), [0.5 * (1 - 0.04**2), 0, 1], atol=1 / CENTRE_GRID)
+    assert np.all(np.isfinite(choose_centre(np.zeros(4), 1.0, 0.0, 1.0)))
 
 
 def test_means_within_noise_are_shrunk_and_variances_raised() -> None:

@@ -19,9 +19,9 @@ from support.surrogate_tables import Case, Drawn
 
 
 @cache
-def _run(family: str, noise_scale: float | None, sigma: float = 0.02) -> Result:
+def _run(family: str, noise_scale: float | None, sigma: float = 0.02, features: int = 1) -> Result:
     """Run a small case with little, seeded noise."""
-    case = Case(family, "normal", features=1, rows=2000, slots=2000, noise_scale=noise_scale)
+    case = Case(family, "normal", features=features, rows=2000, slots=2000, noise_scale=noise_scale)
     plan, rng = case.plan(sigma), np.random.default_rng(0)
     sampling = np.random.Generator(ChaCha(key=0))
     oracle = ClippedGaussianOracle(
@@ -106,7 +106,7 @@ def test_points_may_differ_by_a_tenth_of_the_noise() -> None:
     for apart, differ in ((8.0, False), (10.0, True)):
         points = replace(result.points, kl=apart)
         noisy = replace(result, search=replace(search, step=None), points=points)
-        _, found = _judge(noisy, mode=replace(mode, covariance=covariance))
+        _, found = _judge(noisy, mode=replace(mode, covariance=covariance, surprise=1.0))
         assert (reasons.POINTS_DIFFER in found) is differ
 
 
@@ -115,6 +115,14 @@ def test_count_at_its_least_value_or_within_noise_is_not_usable(counted: float, 
     """The least count is 1 % of 2,000 slots: the table may be empty."""
     grade, found = _judge(_run("linear-regression", None), counted=counted, count_noise=noise)
     assert ((reasons.FEW_ROWS in found), grade is Grade.NOT_USABLE) == (few, few)
+
+
+@pytest.mark.parametrize("features", [1, 12])
+def test_many_columns_do_not_hide_the_count(features: int) -> None:
+    """A row's weight in the count is as large as its other values together."""
+    search = _run("gaussian-mean", 0.3, features=features).search
+    assert search.count_noise == pytest.approx(10 * 0.02, rel=0.01)
+    assert search.counted == pytest.approx(2000, rel=0.02)
 
 
 def test_residuals_wider_than_the_models_are_not_calibrated() -> None:
