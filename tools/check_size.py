@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3083, statements=1802, numbers=97)
+LIMITS: Final = Size(modules=15, lines=3074, statements=1800, numbers=95)
 
 
 def measure(folder: Path) -> Size:

@@ -42,7 +42,7 @@ _JITTER = 1e-9
 _SHARE_DEVIATION = 4.0
 """Standard deviation of the logarithm of a share before answers; a few scores hardly show it."""
 _USUAL = 4.0
-"""Number of squares of size 1 that are added to a few squares."""
+"""Number of squares of size 1 that are added to those of late scores, because a few squares vary much."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,8 +70,8 @@ class Mode:
     """The estimate of the posterior's mode.
 
     ``mean`` ``(D,)`` is the estimate and ``covariance`` ``(D, D)`` its error, both after shrinkage. ``surprise`` is the
-    mean square of the standardised residuals of the later scores; 1 is expected. At the end, it is that of the last
-    score (:func:`compute_surprise`) if that is more. ``reached``: the longest step did not limit the last sweep.
+    mean square of the standardised residuals of the later half of the scores; 1 is expected. ``reached``: the longest
+    step did not limit the last sweep.
     """
 
     mean: Array64
@@ -121,35 +121,6 @@ def find_mode(
         goal = goal + step * min(1.0, longest / max(change, 1e-12))
     assert mode is not None
     return Mode(goal, mode.covariance + common, mode.surprise, reached=change <= longest)
-
-
-def compute_surprise(
-    rows: Rows, frame: Frame, prior: Prior, score: Score, modes: tuple[Mode, Mode], *, excess: Excess | None
-) -> float:
-    """Compute the mean square of a last score's distance from the mode before it.
-
-    The distance is in standard deviations. The regression estimates the sizes of errors from all scores, so residuals
-    can be too small. The mode before the last score cannot follow that score. Some squares of size 1 are added, because
-    a few squares vary much.
-
-    Args:
-        rows: the belief about rows.
-        frame: the belief at the parameter of the last score.
-        prior: on the parameters.
-        score: the last one.
-        modes: without and with the last score.
-        excess: the part of residuals beyond a cut.
-    """
-    if excess is not None:
-        score = replace(score, gradient=score.gradient + excess.gradient(rows, score.kept)[0])
-    before, after = modes
-    one = _convert(rows, frame, after.mean, prior, [score])
-    to_axes = one.axes.T @ frame.back.T
-    off = one.means[0] - to_axes @ (before.mean - prior.mean)
-    # The error of the excess is common to both estimates. It counts once, in the covariance of the mode.
-    known = np.vecdot(to_axes @ before.covariance, to_axes)
-    variance = known + one.noise[0] + one.lost[:, 0, 0]
-    return float((np.sum(off**2 / np.maximum(variance, 1e-300)) + _USUAL) / (len(off) + _USUAL))
 
 
 def compute_longest_step(rows: Rows, theta: Array64) -> float:

@@ -21,7 +21,7 @@ from app.inference.methods.surrogate.excess import (
 )
 from app.inference.methods.surrogate.information import carry, correct, design_matrix, make_frame
 from app.inference.methods.surrogate.openings import ask
-from app.inference.methods.surrogate.regression import Mode, Score, compute_longest_step, compute_surprise, find_mode
+from app.inference.methods.surrogate.regression import Mode, Score, compute_longest_step, find_mode
 from app.inference.methods.surrogate.scores import bound_scores, design_score, respond
 from app.inference.methods.surrogate.state import Search
 from app.inference.methods.surrogate.tuning import TUNING
@@ -101,11 +101,7 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     scores = (*search.scores, score)
     vague = search.filter.variance or 0.0
     mode = find_mode(search.rows, frame, theta, setup.prior, scores, excess=search.excess, vague=vague)
-    last = turn == schedule.rounds - 1
-    if last and search.mode is not None and len(scores) > 1:
-        surprise = compute_surprise(search.rows, frame, setup.prior, score, (search.mode, mode), excess=search.excess)
-        mode = replace(mode, surprise=max(mode.surprise, surprise))
-    return _move(replace(search, scores=scores, mode=mode), mode, last=last)
+    return _move(replace(search, scores=scores, mode=mode), mode, last=turn == schedule.rounds - 1)
 
 
 def _move(search: Search, mode: Mode, *, last: bool) -> Search:
