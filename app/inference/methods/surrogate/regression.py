@@ -42,7 +42,7 @@ _JITTER = 1e-9
 _SHARE_DEVIATION = 4.0
 """Standard deviation of the logarithm of a share before answers; a few scores hardly show it."""
 _USUAL = 4.0
-"""Number of squares of size 1 that are added to those of late scores, because a few squares vary much."""
+"""Number of squares of size 1 that are added to the late scores, because a few squares vary much."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
