@@ -163,13 +163,7 @@ def list_subjects() -> tuple[Subject, ...]:
         ("cut_score_sum", _LINEAR, queries.CutScoreSum(_AWAY, large, 2.0, 1.5), 2.0),
         ("cut_score_sum, counts", _POISSON, queries.CutScoreSum(_AWAY, large, 2.0, 1.5), 2.0),
         ("information_sum", _LOGISTIC, queries.InformationSum(theta, large, 3.0), 3.0),
-        ("moment_sum", _LOGISTIC, queries.MomentSum(_SCALE, _WIDTH, intercept=True, clip=2.0), 2.0),
-        (
-            "moment_sum, weighted",
-            _LOGISTIC,
-            queries.MomentSum(_SCALE, _WIDTH, intercept=True, clip=4.0, weight=3.0),
-            4.0,
-        ),
+        ("moment_sum", _LOGISTIC, queries.MomentSum(_SCALE, _WIDTH, intercept=True, clip=2.0, weight=1.5), 2.0),
         ("mean_sum", _LOGISTIC, queries.MeanSum(_SCALE, _WIDTH, intercept=True, clip=2.0), 2.0),
         ("tail_sum", _LOGISTIC, queries.TailSum(_SCALE, _WIDTH, intercept=True, deviation=deviation, clip=1.0), 1.0),
         (
