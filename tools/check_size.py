@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3074, statements=1800, numbers=95)
+LIMITS: Final = Size(modules=15, lines=3074, statements=1800, numbers=96)
 
 
 def measure(folder: Path) -> Size:

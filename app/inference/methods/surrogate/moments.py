@@ -16,7 +16,7 @@ from app.inference.private_zone.queries.lengths import BINS
 from app.inference.private_zone.queries.moments import CENTRE_GRID
 
 _LEAST_SCALE, _MOST_SCALE = 2.0**-20, 1e6
-_SCALE_LENGTHS, CLIP_LENGTHS = 2.0, float(np.sqrt(5))
+_SCALE_LENGTHS, CLIP_LENGTHS = 2.0, 5**0.5
 """A column's unit and a clipping norm, over a root mean square; few rows are beyond them."""
 _DEVIATIONS = 3.0
 """Deviations of noise that a bin must exceed to count."""
