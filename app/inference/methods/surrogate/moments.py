@@ -17,7 +17,7 @@ from app.inference.private_zone.queries.moments import CENTRE_GRID
 
 _LEAST_SCALE, _MOST_SCALE = 2.0**-20, 1e6
 _SCALE_LENGTHS, CLIP_LENGTHS = 2.0, 5**0.5
-"""A column's unit and a clipping norm, over a root mean square; few rows are beyond them."""
+"""A column's unit and a clipping norm, over a root mean square. The norm's square is 1 for the weight, and 4 for values."""
 _DEVIATIONS = 3.0
 """Deviations of noise that a bin must exceed to count."""
 _NONE = -1
@@ -118,8 +118,8 @@ class Moments:
     """Noised sums of columns and their squares.
 
     ``answer`` ``(1 + 2k,)`` is of ``(1, z, z * z)`` over rows, with ``z = (x - centre) / scale``. ``noise`` is the
-    standard deviation of each value; in the count, it is divided by ``weight``, a row's there. ``centre`` is ``(k,)``,
-    or one number for all columns.
+    standard deviation of each sum; that of the count is ``noise / weight``. ``weight`` is that of a row in the count.
+    ``centre`` is ``(k,)``, or one number for all columns.
     """
 
     answer: Array64
