@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3074, statements=1800, numbers=96)
+LIMITS: Final = Size(modules=15, lines=3071, statements=1797, numbers=95)
 
 
 def measure(folder: Path) -> Size:

@@ -26,8 +26,6 @@ _MIDDLES: Final = EDGES * 2**0.25
 """Geometric middles of the bins."""
 _NEXT: Final = 2**0.5
 """Ratio of a bin's upper edge to its lower one."""
-_SEEN: Final = 3.0
-"""Standard deviations of noise above which counts are signal."""
 _WINDOW: Final = 3
 """Adjacent bins whose counts are compared with the noise together."""
 _TIMES: Final = 16
@@ -69,7 +67,7 @@ class ResidualCounts:
         """
         totals = self.counts.sum(axis=0)
         windows = np.convolve(totals, np.ones(_WINDOW))[_WINDOW - 1 :]
-        clear = np.flatnonzero(windows > _SEEN * self.noise * np.sqrt(2 * _WINDOW))
+        clear = np.flatnonzero(windows > TUNING.signal * self.noise * np.sqrt(2 * _WINDOW))
         if not len(clear):
             return -1
         first = int(clear[-1])
@@ -86,7 +84,7 @@ class ResidualCounts:
         """Whether residuals are wider than the model's: the sum of their squares, clearly and considerably."""
         shown = self.excess(EDGES[0])
         more = shown.sums[1] - self.expect(EDGES[0])[1]
-        return bool(more > _SEEN * np.sqrt(shown.noise[1]) + TUNING.most_excess * self.count)
+        return bool(more > TUNING.signal * np.sqrt(shown.noise[1]) + TUNING.most_excess * self.count)
 
     def excess(self, cut: float) -> "ShownExcess":
         """Estimate the excess beyond ``cut``.

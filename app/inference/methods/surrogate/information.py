@@ -193,18 +193,17 @@ def design_matrix(rows: Rows, frame: Frame, sigma: float, rounds: int, *, per_un
 class Filter:
     """The doubt about the belief's information.
 
-    ``variance`` is the variance of its entries in coordinates where it is the identity. None: no answer yet.
+    ``variance`` is the variance of its entries in coordinates where it is the identity. Before any matrix, it is that
+    of unknown correlations.
     """
 
-    variance: float | None = None
+    variance: float = TUNING.correlations
 
     def move(self, change: Array64) -> "Filter":
         """Add the doubt of a step: the mean square of ``change`` ``(M,)``.
 
         ``change`` is the change of the draws' linear predictors, over ``sqrt(D)``.
         """
-        if self.variance is None:
-            return self
         return Filter(self.variance + float(np.mean(change**2)))
 
 
@@ -229,7 +228,7 @@ def correct(
     size = len(answer)
     innovation = symmetric(answer - design.expected)
     excess = float(np.sum(innovation**2)) / (size * (size + 1) / 2) - noise**2
-    variance = max(excess, 1e-4) if before.variance is None else max(before.variance, excess - 4 * noise**2 / size)
+    variance = max(before.variance, excess - 4 * noise**2 / size)
     gain = variance / (variance + noise**2)
     correction = np.eye(size) + gain * design.root @ innovation @ design.root.T
     values, axes = np.linalg.eigh(symmetric(correction))

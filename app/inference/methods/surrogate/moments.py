@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from app.inference.core.design import Design
 from app.inference.core.model import Array64
+from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.private_zone.queries.lengths import BINS
 from app.inference.private_zone.queries.moments import CENTRE_GRID
 
 _LEAST_SCALE, _MOST_SCALE = 2.0**-20, 1e6
 _SCALE_LENGTHS, CLIP_LENGTHS = 2.0, 5**0.5
 """A column's unit and a clipping norm, over a root mean square. Its square is 1 for the weight, and 4 for values."""
-_DEVIATIONS = 3.0
-"""Deviations of noise that a bin must exceed to count."""
 _NONE = -1
 """The group of a column that is no indicator."""
 _TINY = float(np.finfo(np.float64).tiny)
@@ -42,7 +41,7 @@ class Lengths:
 
         It is the largest possible value if no bin exceeds its noise.
         """
-        kept = np.where(self.counts > _DEVIATIONS * self.noise, self.counts, 0.0)
+        kept = np.where(self.counts > TUNING.signal * self.noise, self.counts, 0.0)
         squares = self.largest * 2.0 ** -np.arange(BINS) / np.sqrt(2)
         total = kept.sum()
         return float(kept @ squares**power / total) if total > 0 else self.largest**power

@@ -13,7 +13,7 @@ from app.inference.core.linear_algebra import invert
 from app.inference.core.model import Array64
 from app.inference.core.query import Oracle, Query
 from app.inference.methods.surrogate.column_laws import Columns, compute_winsorised_means, draw_columns
-from app.inference.methods.surrogate.information import make_frame
+from app.inference.methods.surrogate.information import Filter, make_frame
 from app.inference.methods.surrogate.moments import (
     Lengths,
     Moments,
@@ -219,7 +219,8 @@ def _begin_at_means(search: Search, moments: Moments) -> Search:
     """Begin at the means of columns, for a model of rows without a target.
 
     The sum of scores is zero there. A column's mean may be anywhere within its bounds. The variances of columns are
-    the model's, unless answers differ by more than two deviations of noise.
+    the model's, unless answers differ by more than two deviations of noise. The information follows from the number of
+    rows, so there is no doubt about its entries.
     """
     rows, prior, start = search.rows, search.setup.prior, search.theta
     (means, _), all_rows = moments.means(rows.count), rows.information(start)
@@ -235,7 +236,7 @@ def _begin_at_means(search: Search, moments: Moments) -> Search:
     mode = find_mode(rows, make_frame(rows, start, search.information, prior), start, prior, (score,))
     theta = np.clip(mode.mean, -1, 1)
     rows = rows.with_moments(rows.count, theta, spread)
-    return replace(search, rows=rows, theta=theta, scores=(score,), mode=mode)
+    return replace(search, rows=rows, theta=theta, filter=Filter(0.0), scores=(score,), mode=mode)
 
 
 def leave_reference(shares: Array64, error: float) -> Array64:

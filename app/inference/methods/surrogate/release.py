@@ -119,11 +119,10 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
     most = TUNING.most_surprise * rows.count * len(search.theta)
     scattered = rows.uniform and np.sum(np.cov(rows.draws.T) * rows.information(search.theta)) > most
     # A count at its least value may be any smaller one.
-    fewest = max(TUNING.fewest_counted * search.count_noise, TUNING.least_count * search.setup.places)
+    fewest = max(TUNING.signal * search.count_noise, TUNING.least_count * search.setup.places)
     most_apart = max(TUNING.most_fit[0], TUNING.most_fit[1] * doubt.nats)
     figures = [points.kl, doubt.nats, doubt.learned, mode.surprise]
-    shapeless = search.setup.design.intercept and not schedule.asks_matrices
-    hidden = schedule.regime is Regime.CROWDED and is_dependent(search.setup.design)
+    hidden = schedule.regime in {Regime.COLUMNS, Regime.CROWDED} and is_dependent(search.setup.design)
     conditions = [
         (np.isfinite(figures).all(), reasons.NOT_FINITE, Grade.NOT_USABLE),
         (state_doubt(doubt.covariance) is not None, reasons.DOUBT_NOT_STATED, Grade.CENTRE_ONLY),
@@ -135,7 +134,6 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
         (points.kl <= most_apart, reasons.POINTS_DIFFER, Grade.CENTRE_ONLY),
         (not scattered, reasons.MISFIT, Grade.CENTRE_ONLY),
         (residuals is None or not residuals.are_wide, reasons.WIDE_RESIDUALS, Grade.CENTRE_ONLY),
-        (not shapeless, reasons.NO_CORRELATIONS, Grade.CENTRE_ONLY),
         (not hidden, reasons.DEPENDENT_COLUMNS, Grade.CENTRE_ONLY),
     ]
     return ((reason, grade) for holds, reason, grade in conditions if not holds)

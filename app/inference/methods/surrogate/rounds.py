@@ -99,8 +99,7 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     gradient, noise = design.factor @ answer, symmetric(noise)
     score = Score(theta, gradient, noise, design.kept, design.root, apply_bound, design.label_error, cut)
     scores = (*search.scores, score)
-    vague = search.filter.variance or 0.0
-    mode = find_mode(search.rows, frame, theta, setup.prior, scores, excess=search.excess, vague=vague)
+    mode = find_mode(search.rows, frame, theta, setup.prior, scores, excess=search.excess, vague=search.filter.variance)
     return _move(replace(search, scores=scores, mode=mode), mode, last=turn == schedule.rounds - 1)
 
 

@@ -32,11 +32,13 @@ class Tuning:
     growth: float = 1.3  # ratio; share of a score over the share of the score before
 
     # Belief about rows.
+    signal: float = 3.0  # deviations of noise; only counts above it are signal
     draws: int = 2048  # rows; draws that represent all rows, or 4 times the design's width if that is more
     targets: int = 4  # targets; drawn for each row where a bound depends on the target
     least_count: float = 0.01  # part of the places for rows; least estimate of the number of rows
 
     # Information matrices.
+    correlations: float = 0.06  # relative variance; the belief's information before any matrix
     powers: tuple[float, ...] = (2.0, 3.0, 5.0, 12.0)  # orders of Lewis weights; candidates for metrics, also of scores
     matrix_bounds: tuple[float, float, int] = (1.5, 20.0, 8)  # R n / D: least, most (or more), number; candidates
     spectral_floor: tuple[float, float] = (0.1, 0.5)  # eigenvalue of a correction; least, with little and much noise
@@ -66,7 +68,6 @@ class Tuning:
     most_surprise: float = 2.0  # mean square of standardised residuals; above it, answers are unexplained
     most_noise: float = 0.5  # part of the nats learned; above it, the release is not usable
     far: tuple[float, float, float] = (2.0, 30.0, 100.0)  # deviations; most nats there; most times the noise, if more
-    fewest_counted: float = 3.0  # deviations of noise; a smaller count of rows makes the release unusable
     most_excess: float = 0.2  # part of the rows; more squares of residuals than the model's are wide
     most_fit: tuple[float, float] = (1.0, 0.1)  # belief to points: most nats; most times the noise, if more
 
