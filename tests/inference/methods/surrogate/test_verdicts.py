@@ -13,6 +13,7 @@ from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade
 from app.inference.methods.surrogate.method import OneBelief
 from app.inference.methods.surrogate.release import release
+from app.inference.methods.surrogate.schedule import Regime
 from app.inference.methods.surrogate.state import Result, Search, State
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from support.surrogate_tables import Case, Drawn
@@ -21,11 +22,14 @@ from support.surrogate_tables import Case, Drawn
 @cache
 def _run(family: str, noise_scale: float | None, sigma: float = 0.02, features: int = 1) -> Result:
     """Run a small case with little, seeded noise."""
-    case = Case(family, "normal", features=features, rows=2000, slots=2000, noise_scale=noise_scale)
-    plan, rng = case.plan(sigma), np.random.default_rng(0)
-    sampling = np.random.Generator(ChaCha(key=0))
+    return _run_case(Case(family, "normal", features=features, rows=2000, slots=2000, noise_scale=noise_scale), sigma)
+
+
+def _run_case(case: Case, sigma: float) -> Result:
+    plan, rng = case.plan(sigma), np.random.default_rng(case.seed)
+    sampling = np.random.Generator(ChaCha(key=case.seed))
     oracle = ClippedGaussianOracle(
-        case.problem.model, plan, case.facts, case.table(), noise=Drawn(0), sampling=sampling
+        case.problem.model, plan, case.facts, case.table(), noise=Drawn(case.seed), sampling=sampling
     )
     method = OneBelief()
     state: State = method.init(plan, case.facts, rng)
@@ -69,6 +73,23 @@ def test_stated_error_is_twice_the_regressions() -> None:
         stated = release(replace(result, search=replace(search, mode=replace(mode, surprise=surprise)))).doubt
         assert stated is not None
         np.testing.assert_allclose(stated[:2, :2], factor * mode.covariance[:2, :2], rtol=1e-9)
+
+
+def test_intervals_allow_for_correlations_that_were_not_measured() -> None:
+    """W16: the correlations are 0.9, but no matrix is asked, so the belief has none."""
+    held = []
+    for seed in range(6):
+        case = Case(design="correlated", features=20, rows=1000, slots=1000, seed=seed)
+        result = _run_case(case, 8.0)
+        assert result.search.setup.schedule.regime is Regime.COLUMNS
+        stated, distance = release(result).doubt, result.search.theta - case.exact().mean
+        assert stated is not None
+        held.append(np.mean(np.abs(distance) <= 1.96 * np.sqrt(stated.diagonal())))
+    assert np.mean(held) > 0.88
+
+
+def test_information_of_a_mean_is_certain() -> None:
+    assert _run("gaussian-mean", 1.0).search.filter.variance == 0
 
 
 def test_noise_scale_that_is_hardly_known_is_not_calibrated() -> None:
