@@ -64,7 +64,7 @@ class Tuning:
     furthest_step: float = 2.5  # change of linear predictors; most for the row in 500 that changes most
 
     # Release.
-    doubt: float = 2.0  # ratio; the stated covariance over the regression's: 95 % intervals then hold 95 %
+    doubt: float = 4.0  # ratio; the stated covariance over the regression's: 95 % intervals then hold 95 %
     most_surprise: float = 2.0  # mean square of standardised residuals; above it, answers are unexplained
     most_noise: float = 0.5  # part of the nats learned; above it, the release is not usable
     far: tuple[float, float, float] = (2.0, 30.0, 100.0)  # deviations; most nats there; most times the noise, if more

@@ -65,11 +65,11 @@ def test_stated_error_contains_the_one_by_wrong_labels() -> None:
     np.testing.assert_allclose(after - before, [[0.09, -0.12], [-0.12, 0.16]], atol=1e-12)
 
 
-def test_stated_error_is_twice_the_regressions() -> None:
+def test_stated_covariance_is_four_times_the_regressions() -> None:
     result = _run("linear-regression", None)
     mode, search = result.search.mode, replace(result.search, step=None)
     assert mode is not None
-    for surprise, factor in ((0.5, 2), (1.0, 2), (1.5, 3)):
+    for surprise, factor in ((0.5, 4), (1.0, 4), (1.5, 6)):
         stated = release(replace(result, search=replace(search, mode=replace(mode, surprise=surprise)))).doubt
         assert stated is not None
         np.testing.assert_allclose(stated[:2, :2], factor * mode.covariance[:2, :2], rtol=1e-9)
