@@ -122,8 +122,8 @@ def test_points_may_differ_by_a_tenth_of_the_noise() -> None:
     result = _run("linear-regression", None)
     mode, search = result.search.mode, result.search
     assert mode is not None
-    # Half the trace of information times twice this covariance: 90 nats.
-    covariance = 30 * invert(search.information)
+    # Half the trace of information times four times this covariance: 90 nats.
+    covariance = 15 * invert(search.information)
     for apart, differ in ((8.0, False), (10.0, True)):
         points = replace(result.points, kl=apart)
         noisy = replace(result, search=replace(search, step=None), points=points)
