@@ -343,13 +343,13 @@ def test_bounds_for_rare_outcomes_can_leave_whole_scores() -> None:
 
 
 def test_loss_far_away_is_the_usual_one_if_information_is_constant() -> None:
-    """Two deviations along the widest axis add three times the axis's own expected loss."""
+    """The loss along an axis grows with the square of the deviations."""
     case = Case("linear-regression", features=2, noise_scale=1.0)
     rows, theta, prior = _rows(case), np.zeros(3), case.problem.prior
     frame = _frame(case, rows, theta)
     doubt = 1e-3 * np.diag([1.0, 2.0, 3.0])
     values = np.linalg.eigvalsh(frame.back.T @ doubt @ frame.back)
-    expected = 0.5 * (values.sum() + 3 * values[-1])
+    expected = 0.5 * (values.sum() + (TUNING.far[0] ** 2 - 1) * values[-1])
     assert compute_far_loss(rows, frame, theta, prior, doubt) == pytest.approx(expected, rel=1e-9)
     assert compute_far_loss(rows, frame, theta, prior, np.full((3, 3), np.nan)) == np.inf
 
@@ -359,7 +359,7 @@ def test_loss_far_away_is_large_if_a_noise_scale_is_hardly_known() -> None:
     case = Case("linear-regression", features=2)
     rows, theta, prior = _rows(case), np.zeros(4), case.problem.prior
     frame, nats = _frame(case, rows, theta), []
-    for deviation in (0.01, 1.5):
+    for deviation in (0.01, 2.1):
         doubt = np.diag([0.2, 0.2, 0.2, deviation**2])
         usual = 0.5 * float(np.sum(frame.back @ frame.back.T * doubt))
         nats.append(compute_far_loss(rows, frame, theta, prior, doubt) / usual)
@@ -370,6 +370,6 @@ def test_loss_far_away_is_large_if_rates_may_be_far_higher() -> None:
     case = Case("poisson-regression", features=2)
     rows, theta, prior = _rows(case), np.zeros(3), case.problem.prior
     frame = _frame(case, rows, theta)
-    small, large = (np.diag([0.0, 0.0, deviation**2]) for deviation in (0.1, 2.0))
+    small, large = (np.diag([0.0, 0.0, deviation**2]) for deviation in (0.1, 2.9))
     assert compute_far_loss(rows, frame, theta, prior, small) < TUNING.far[2] * 0.5 * COUNT * 0.1**2
-    assert compute_far_loss(rows, frame, theta, prior, large) > TUNING.far[2] * 0.5 * COUNT * 2.0**2
+    assert compute_far_loss(rows, frame, theta, prior, large) > TUNING.far[2] * 0.5 * COUNT * 2.9**2
