@@ -19,7 +19,7 @@ class Reason:
 
 NOISE_DOMINATES: Final = Reason(
     "noise-dominates",
-    "Noise is more than half of the gain over the prior. Use more epsilon, more rows or fewer features.",
+    "Noise is large compared with the gain over the prior. Use more epsilon, more rows or fewer features.",
 )
 DOUBT_NOT_STATED: Final = Reason(
     "doubt-not-stated",

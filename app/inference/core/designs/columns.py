@@ -109,7 +109,8 @@ class ColumnEncoder:
         if column.type == "categorical":
             count = len(column.categories) - 1
             return Values((0.0,) * count, (1.0,) * count, shares=True, two_valued=True)
-        if column.type == "binary":
+        successive = column.type == "integer" and self._scaling[2] == 0.5
+        if column.type == "binary" or successive:
             return Values((-1.0,), (1.0,), two_valued=True)
         return make_interval(0.0, 0.0) if column.is_constant else make_interval(-1.0, 1.0)
 

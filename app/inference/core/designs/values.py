@@ -24,16 +24,6 @@ class Values:
         corners = float(sum(max(low**2, high**2) for low, high in zip(self.lower, self.upper, strict=True)))
         return min(corners, self.square, 1.0 if self.shares else math.inf)
 
-    @property
-    def indicators(self) -> bool:
-        """Whether a row has at most one 1, and 0 elsewhere."""
-        return self.shares and self.two_valued
-
-    @property
-    def signs(self) -> bool:
-        """Whether every value is -1 or 1."""
-        return self.two_valued and not self.shares
-
     def times(self, other: "Values") -> "Values":
         """Combine with another feature: products of all pairs of columns, in the order of ``self`` first.
 

@@ -122,10 +122,11 @@ def draw_columns(rng: np.random.Generator, columns: Columns, count: int) -> Arra
             draws[:, column] = _draw_column(rng, columns, column, count)
     for number in np.unique(columns.group[columns.group >= 0]):
         members = np.flatnonzero(columns.group == number)
-        edges = np.cumsum(np.clip(columns.mean[members], 0, 1))
+        least, width = columns.least[members], columns.most[members] - columns.least[members]
+        edges = np.cumsum(np.clip((columns.mean[members] - least) / width, 0, 1))
         places = (rng.permutation(count) + 0.5) / count * max(1.0, float(edges[-1]))
-        levels = np.searchsorted(edges, places)[:, None] == np.arange(len(members))
-        draws[:, members] = (levels - columns.mean[members]) / np.maximum(columns.deviation[members], 1e-9)
+        values = least + width * (np.searchsorted(edges, places)[:, None] == np.arange(len(members)))
+        draws[:, members] = (values - columns.mean[members]) / np.maximum(columns.deviation[members], 1e-9)
     draws -= draws.mean(axis=0)
     return np.asarray(draws)
 

@@ -1,8 +1,8 @@
 """Lengths of rows and moments of columns, from noised answers and declared facts.
 
 A histogram of lengths gives units and clipping norms for the sum of moments after it. Declarations are certain.
-Indicators equal their squares. Two indicators of a category exclude each other, so their product is 0. The square of a
-column of -1 and 1 is 1. These facts hold for clipped rows, too, and cost nothing.
+A column of two values follows from its mean. Two indicators of a category exclude each other, so their product is 0.
+These facts hold for clipped rows, too, and cost nothing.
 """
 
 from dataclasses import dataclass
@@ -21,6 +21,8 @@ _SCALE_LENGTHS, CLIP_LENGTHS = 2.0, 5**0.5
 """A column's unit and a clipping norm, over a root mean square. Its square is 1 for the weight, and 4 for values."""
 _NONE = -1
 """The group of a column that is no indicator."""
+_LEAST_SHARE = 1e-4
+"""Least share of rows at a level."""
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -66,50 +68,42 @@ def choose_clip(length: float) -> float:
 class Declared:
     """Declared facts about k design columns, the intercept left out.
 
-    ``group`` ``(k,)`` numbers the category of an indicator, 0 or 1; it is -1 for other columns. A row has at most one
-    level of a category. ``signs`` ``(k,)``: the column is -1 or 1 in every row.
+    ``group`` ``(k,)`` numbers the feature of a column with two values; it is -1 for other columns. The values are 1 and
+    ``least`` ``(k,)``: 0 for indicators of a category, -1 for a binary column. A row has at most one level.
     """
 
     group: NDArray[np.int64]
-    signs: NDArray[np.bool_]
+    least: Array64
 
     @property
-    def indicators(self) -> NDArray[np.bool_]:
-        """Which columns are 0 or 1, ``(k,)``."""
+    def two_valued(self) -> NDArray[np.bool_]:
+        """Which columns have two values, ``(k,)``."""
         return np.asarray(self.group != _NONE)
 
     @property
-    def exclusive(self) -> NDArray[np.bool_]:
-        """Which pairs of columns are different indicators of one category, ``(k, k)``."""
-        same = np.equal.outer(self.group, self.group) & self.indicators
-        return np.asarray(same & ~np.eye(len(self.group), dtype=np.bool_))
-
-    def limit_shares(self, shares: Array64) -> Array64:
-        """Limit indicators' shares ``(k,)`` to [0, 1], their sum in a category to 1."""
-        limited = np.where(self.indicators, np.clip(shares, 0.0, 1.0), shares)
-        for number in np.unique(self.group[self.indicators]):
-            members = self.group == number
-            limited[members] /= max(1.0, float(limited[members].sum()))
-        return limited
+    def features(self) -> list[NDArray[np.int64]]:
+        """The columns of each feature with two values."""
+        return [np.flatnonzero(self.group == number) for number in np.unique(self.group[self.two_valued])]
 
 
 def read_declared(design: Design) -> Declared:
     """Read the declared facts about the columns of ``design``."""
-    group = [i if each.values.indicators else _NONE for i, each in enumerate(design.encoders) for _ in each.columns]
-    signs = [each.values.signs for each in design.encoders for _ in each.columns]
-    return Declared(np.array(group, dtype=np.int64), np.array(signs, dtype=np.bool_))
+    group = [i if each.values.two_valued else _NONE for i, each in enumerate(design.encoders) for _ in each.columns]
+    least = [low for each in design.encoders for low in each.values.lower]
+    return Declared(np.array(group, dtype=np.int64), np.array(least, dtype=np.float64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Population:
     """The number of rows, and moments of their columns.
 
-    ``mean`` is ``(k,)``, ``covariance`` ``(k, k)``.
+    ``mean`` is ``(k,)``, ``covariance`` ``(k, k)``. ``error`` ``(k,)`` is the noise in the variances.
     """
 
     count: float
     mean: Array64
     covariance: Array64
+    error: Array64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +112,7 @@ class Moments:
 
     ``answer`` ``(1 + 2k,)`` is of ``(1, z, z * z)`` over rows, with ``z = (x - centre) / scale``. ``noise`` is the
     standard deviation of each sum; that of the count is ``noise / weight``. ``weight`` is that of a row in the count.
-    ``centre`` is ``(k,)``, or one number for all columns.
+    ``centre`` is ``(k,)``, or one number for all columns. ``clip`` is the clipping norm of a row.
     """
 
     answer: Array64
@@ -127,6 +121,7 @@ class Moments:
     known: Declared
     centre: Array64 | float
     weight: float
+    clip: float
 
     @property
     def count_noise(self) -> float:
@@ -136,48 +131,44 @@ class Moments:
     def estimate(self, places: int, *, least: float) -> Population:
         """Estimate the rows in ``places``, at least ``least * places`` of them.
 
-        Means are shrunk towards the centre by their noise, and indicators' shares towards zero. Variances are at least
-        their noise: with too large a variance, a query has more noise; with too small a one, it clips the rows that it
-        measures. Columns are uncorrelated, except for indicators that exclude each other.
+        Means are shrunk towards the centre by their noise. Variances are at least their noise: with too large a
+        variance, a query has more noise; with too small a one, it clips the rows that it measures. Columns are
+        uncorrelated, except for indicators that exclude each other.
         """
         count = float(np.clip(self.answer[0], min(max(2 * self.count_noise, least * places), places), places))
-        mean, variance, error = self._columns(count)
-        covariance = np.diag(np.maximum(variance, error))
-        covariance -= np.where(self.known.exclusive, np.outer(mean, mean), 0.0)
-        return Population(count, mean, covariance)
+        means, error = self.means(count)
+        moved, errors = _shrink(means - self.centre, error), np.full(len(means), self.scale**2 * self.noise / count)
+        square = self.scale**2 * self.answer[1 + len(means) :] / count
+        mean, covariance = self.centre + moved, np.diag(np.maximum(square - moved**2, errors))
+        shares, noise = self._shares(count)
+        for members in self.known.features:
+            low, width = self.known.least[members], 1 - self.known.least[members]
+            seen = leave_reference(shares[members], noise[members])
+            mean[members], errors[members] = low + width * seen, width**2 * noise[members]
+            covariance[np.ix_(members, members)] = np.outer(width, width) * (np.diag(seen) - np.outer(seen, seen))
+        return Population(count, mean, covariance, errors)
 
     def means(self, count: float) -> tuple[Array64, float]:
         """Compute the means of ``count`` rows, ``(k,)``, and the noise in each."""
         sums = self.answer[1 : 1 + len(self.known.group)]
         return self.centre + self.scale * sums / count, self.scale * self.noise / count
 
-    def _columns(self, count: float) -> tuple[Array64, Array64, Array64]:
-        """Compute means, variances and the noise in variances of the columns, each ``(k,)``."""
-        known, (means, error) = self.known, self.means(count)
-        square = self.scale**2 * self.answer[1 + len(means) :] / count
-        moved = _shrink(means - self.centre, error)
-        shares, shares_error = self._shares(means, square)
-        seen = _shrink(shares, shares_error / count)
-        mean = np.where(known.indicators, seen, self.centre + moved)
-        return (
-            mean,
-            np.select([known.indicators, known.signs], [shares - seen**2, 1 - mean**2], square - moved**2),
-            np.select(
-                [known.indicators, known.signs],
-                [shares_error / count, min(2 * error, 1.0)],
-                self.scale**2 * self.noise / count,
-            ),
-        )
+    def _shares(self, count: float) -> tuple[Array64, Array64]:
+        """Compute shares of the value 1, and their noise, ``(k,)`` each.
 
-    def _shares(self, means: Array64, square: Array64) -> tuple[Array64, Array64]:
-        """Compute indicators' shares, and their noise times the count, ``(k,)`` each.
-
-        Both moments of an indicator are estimates of its share.
+        They are for columns of two values. Both moments show the share. Rows of a rare value may be so long that the
+        clip shortens them. It does so here, too; their other coordinates have the root mean square of all rows.
         """
-        one, other = 1 / self.scale**2, (1 - 2 * self.centre) / self.scale**4  # inverse variances, of one noise
-        certainty = one + other * (1 - 2 * self.centre)
-        shares = (one * means + other * (square - np.square(self.centre))) / certainty
-        return self.known.limit_shares(shares), self.noise / np.sqrt(certainty)
+        low = self.known.least
+        z = (np.array([low, np.ones(len(low))]) - self.centre) / self.scale
+        parts = np.array([z, z**2])  # (moments, values, k)
+        length = np.sqrt((self.clip / CLIP_LENGTHS) ** 2 + np.square(parts).sum(axis=0))
+        parts *= np.minimum(1, self.clip / length)
+        slope = parts[:, 1] - parts[:, 0]
+        certainty = np.maximum(np.square(slope).sum(axis=0), _TINY)
+        rest = self.answer[1:].reshape(2, -1) / count - parts[:, 0]
+        usual, noise = np.clip((self.centre - low) / (1 - low), 0, 1), self.noise / count / np.sqrt(certainty)
+        return usual + _shrink(np.sum(slope * rest, axis=0) / certainty - usual, noise), noise
 
 
 def _shrink(means: Array64, error: Array64 | float) -> Array64:
@@ -198,3 +189,15 @@ def choose_centre(answer: Array64, scale: float, noise: float, weight: float) ->
 def round_to_grid(means: Array64) -> Array64:
     """Round ``means`` ``(k,)`` to the nearest origins that a query accepts."""
     return np.asarray(np.rint(np.clip(means, -1.0, 1.0) * CENTRE_GRID) / CENTRE_GRID)
+
+
+def leave_reference(shares: Array64, error: Array64) -> Array64:
+    """Raise shares of levels to their ``error``, and reserve as much for the reference.
+
+    The shares are ``(k,)``, before and after. The reference level has no indicator. An indicator that is nearly
+    constant would have hardly any variance in the belief. A metric by this variance would clip the very rows that show
+    the real one.
+    """
+    least = np.clip(error, _LEAST_SHARE, 1 / (2 * (len(shares) + 1)))
+    raised = np.maximum(shares, least)
+    return np.asarray(raised * min(1.0, (1 - float(least.max())) / float(raised.sum())))

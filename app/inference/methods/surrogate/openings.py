@@ -39,8 +39,6 @@ _KURTOSIS = 3.0
 """Fourth moment of a normal column, over its squared variance."""
 _UNIFORM = 1 / 3
 """Variance of a column's mean within the declared bounds -1 and 1, before any answer."""
-_LEAST_SHARE = 1e-4
-"""Least share of rows at a level."""
 
 
 def ask(oracle: Oracle, query: Query, schedule: Schedule, share: float, most: float) -> Array64:
@@ -147,7 +145,7 @@ def _ask_moments(opening: Opening, oracle: Oracle) -> Opening:
     query = make_moments_query(opening, MomentSum)
     answer = ask(oracle, query, schedule, TUNING.moments_share, query.clip)
     noise = schedule.noise_of(TUNING.moments_share, query.clip)
-    moments = Moments(answer, opening.scale, noise, setup.known, opening.centre, query.weight)
+    moments = Moments(answer, opening.scale, noise, setup.known, opening.centre, query.weight, query.clip)
     population = moments.estimate(setup.places, least=TUNING.least_count)
     return replace(opening, moments=moments, population=population)
 
@@ -178,17 +176,12 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
     setup, population, moments = opening.setup, opening.population, opening.moments
     assert population is not None
     assert moments is not None
-    error = moments.noise * opening.scale**2 / population.count
-    mean, covariance = population.mean.copy(), population.covariance.copy()
-    for number in np.unique(setup.known.group[setup.known.indicators]):
-        members = np.flatnonzero(setup.known.group == number)
-        shares = leave_reference(mean[members], error)
-        mean[members], covariance[np.ix_(members, members)] = shares, np.diag(shares) - np.outer(shares, shares)
+    mean, covariance = population.mean, population.covariance
     deviation = np.sqrt(np.maximum(covariance.diagonal(), 1e-30))
     columns = Columns(
         mean,
         deviation,
-        error=np.full(setup.features, error),
+        error=population.error,
         least=setup.design.lower,
         most=setup.design.upper,
         group=setup.known.group,
@@ -237,15 +230,3 @@ def _begin_at_means(search: Search, moments: Moments) -> Search:
     theta = np.clip(mode.mean, -1, 1)
     rows = rows.with_moments(rows.count, theta, spread)
     return replace(search, rows=rows, theta=theta, filter=Filter(0.0), scores=(score,), mode=mode)
-
-
-def leave_reference(shares: Array64, error: float) -> Array64:
-    """Raise shares of levels to their ``error``, and reserve as much for the reference.
-
-    The shares are ``(k,)``, before and after. The reference level has no indicator. An indicator that is nearly
-    constant would have hardly any variance in the belief. A metric by this variance would clip the very rows that show
-    the real one.
-    """
-    least = min(max(error, _LEAST_SHARE), 1 / (2 * (len(shares) + 1)))
-    raised = np.maximum(shares, least)
-    return np.asarray(raised * min(1.0, (1 - least) / float(raised.sum())))

@@ -65,13 +65,14 @@ class _Doubt:
     """The error of the mode.
 
     ``covariance`` is ``(D, D)``, ``nats`` the expected loss by it. ``learned`` is the KL divergence of the belief from
-    the prior. ``far`` is the loss far away.
+    the prior. ``far`` is the loss far away. ``moved`` is the part of ``nats`` by the last step.
     """
 
     covariance: Array64
     nats: float
     learned: float
     far: float
+    moved: float
 
 
 def assess(search: Search) -> _Doubt:
@@ -89,7 +90,8 @@ def assess(search: Search) -> _Doubt:
     learned = 0.5 * float((theta - prior.mean) @ information @ (theta - prior.mean)) + compare_widths(ratios)
     nats = 0.5 * float(np.trace(information @ covariance))
     far = compute_far_loss(search.rows, make_frame(search.rows, theta, information, prior), theta, prior, covariance)
-    return _Doubt(covariance, nats, learned, far)
+    moved = 0.0 if search.step is None else 0.5 * float(search.step @ information @ search.step)
+    return _Doubt(covariance, nats, learned, far, moved)
 
 
 def compute_far_loss(rows: Rows, frame: Frame, theta: Array64, prior: Prior, covariance: Array64) -> float:
@@ -129,7 +131,7 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
         (doubt.nats <= TUNING.most_noise * max(doubt.learned, 1.0), reasons.NOISE_DOMINATES, Grade.NOT_USABLE),
         (doubt.far <= max(TUNING.far[1], TUNING.far[2] * doubt.nats), reasons.NOISE_NOT_KNOWN, Grade.CENTRE_ONLY),
         (mode.surprise <= TUNING.most_surprise, reasons.UNEXPLAINED_ANSWERS, Grade.CENTRE_ONLY),
-        (mode.reached, reasons.NOT_CONVERGED, Grade.CENTRE_ONLY),
+        (mode.reached and doubt.moved <= TUNING.most_moved * doubt.nats, reasons.NOT_CONVERGED, Grade.CENTRE_ONLY),
         (search.counted > fewest, reasons.FEW_ROWS, Grade.NOT_USABLE),
         (points.kl <= most_apart, reasons.POINTS_DIFFER, Grade.CENTRE_ONLY),
         (not scattered, reasons.MISFIT, Grade.CENTRE_ONLY),

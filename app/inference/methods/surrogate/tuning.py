@@ -66,7 +66,8 @@ class Tuning:
     # Release.
     doubt: float = 4.0  # ratio; the stated covariance over the regression's: 95 % intervals then hold 95 %
     most_surprise: float = 2.0  # mean square of standardised residuals; above it, answers are unexplained
-    most_noise: float = 0.5  # part of the nats learned; above it, the release is not usable
+    most_moved: float = 0.2  # part of the stated nats; a larger last step means that the search has not converged
+    most_noise: float = 1.0  # part of the nats learned; above it, the release is not usable
     far: tuple[float, float, float] = (1.4, 30.0, 100.0)  # deviations; most nats there; most times the noise, if more
     most_excess: float = 0.2  # part of the rows; more squares of residuals than the model's are wide
     most_fit: tuple[float, float] = (1.0, 0.1)  # belief to points: most nats; most times the noise, if more

@@ -169,7 +169,7 @@ def test_values_are_within_their_declared_range(name: str) -> None:
                 assert np.all(part.sum(axis=1) <= 1 + 1e-6)
             if values.two_valued:
                 assert np.all((part == values.lower) | (part == values.upper))
-            assert not values.indicators or np.all(part.sum(axis=1) <= 1)
+            assert not (values.shares and values.two_valued) or np.all(part.sum(axis=1) <= 1)
 
 
 @EVERY

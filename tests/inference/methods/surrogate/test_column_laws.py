@@ -76,3 +76,12 @@ def test_indicators_of_one_category_exclude_each_other() -> None:
     levels = draws - draws.min(axis=0) > 0.5
     assert levels.sum(axis=1).max() == 1
     np.testing.assert_allclose(levels.mean(axis=0), shares, atol=1e-3)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.3, 0.98])
+def test_binary_column_has_its_two_values(share: float) -> None:
+    mean, deviation = np.array([2 * share - 1]), np.array([2 * np.sqrt(share * (1 - share))])
+    columns = Columns(mean, deviation, np.ones(1), -np.ones(1), np.ones(1), np.zeros(1, dtype=np.int64))
+    draws = mean + deviation * draw_columns(np.random.default_rng(3), columns, 4000)
+    np.testing.assert_allclose(np.unique(draws.round(9)), [-1, 1], atol=2e-3)
+    assert np.mean(draws > 0) == pytest.approx(share, abs=1e-3)

@@ -15,6 +15,8 @@ COLUMNS = (
     Column("age", "real", 18.0, 90.0),
     Column("colour", "categorical", categories=("red", "green", "blue")),
     Column("smoker", "binary"),
+    Column("children", "integer", 3.0, 4.0),
+    Column("visits", "integer", 0.0, 2.0),
     Column("town", "categorical", categories=("a", "b", "c", "d")),
     Column("y", "binary"),
 )
@@ -28,6 +30,8 @@ def _read(*features: str) -> tuple[Declared, np.ndarray]:
         "age": rng.uniform(18, 90, 50),
         "colour": rng.integers(0, 3, 50),
         "smoker": rng.integers(0, 2, 50),
+        "children": rng.integers(3, 5, 50),
+        "visits": rng.integers(0, 3, 50),
         "town": rng.integers(0, 4, 50),
         "y": rng.integers(0, 2, 50),
         PRESENT: np.ones(50, np.uint8),
@@ -35,24 +39,18 @@ def _read(*features: str) -> tuple[Declared, np.ndarray]:
     return read_declared(design), design.encode(table)[0]
 
 
-def test_groups_and_signs_are_those_of_the_design() -> None:
-    known, x = _read("age", "colour", "smoker", "town")
+def test_columns_of_two_values_are_those_of_the_design() -> None:
+    """Indicators, binary columns, and integers between two successive bounds."""
+    known, x = _read("age", "colour", "smoker", "visits", "children", "town")
     assert x.shape[1] == len(known.group) + 1
-    np.testing.assert_array_equal(known.group, (-1, 1, 1, -1, 3, 3, 3))
-    np.testing.assert_array_equal(known.signs, (False, False, False, True, False, False, False))
+    np.testing.assert_array_equal(known.group, (-1, 1, 1, 2, -1, 4, 5, 5, 5))
+    np.testing.assert_array_equal(known.least[known.two_valued], (0, 0, -1, -1, 0, 0, 0))
 
 
 def test_declared_facts_hold_for_every_row() -> None:
-    known, x = _read("town", "age", "smoker", "colour")
-    products = np.einsum("ni,nj->nij", x[:, :-1], x[:, :-1])
-    assert np.all(products[:, known.exclusive] == 0)
-    assert np.all(np.isin(x[:, :-1][:, known.indicators], (0, 1)))
-    assert np.all(np.abs(x[:, :-1][:, known.signs]) == 1)
-    assert known.exclusive.sum() == 3 * 2 + 2 * 1
-    np.testing.assert_array_equal(known.exclusive, known.exclusive.T)
-
-
-def test_shares_of_a_category_sum_to_one_at_most() -> None:
-    known, _ = _read("age", "colour")
-    np.testing.assert_allclose(known.limit_shares(np.array([7.0, 0.9, 0.6])), (7.0, 0.6, 0.4))
-    np.testing.assert_allclose(known.limit_shares(np.array([-7.0, -0.2, 1.4])), (-7.0, 0.0, 1.0))
+    known, x = _read("town", "age", "smoker", "children", "colour")
+    values = x[:, :-1]
+    assert np.all(((values == known.least) | (values == 1))[:, known.two_valued])
+    assert [len(members) for members in known.features] == [3, 1, 1, 2]
+    for members in known.features:
+        assert np.all(np.sum(values[:, members] == 1, axis=1) <= 1)

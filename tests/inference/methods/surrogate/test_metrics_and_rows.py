@@ -7,7 +7,7 @@ from scipy.linalg import eigh
 from app.inference.core.model import Array64
 from app.inference.core.plan import PriorSpec
 from app.inference.methods.surrogate.information import compute_lewis_metric, compute_squared_lengths
-from app.inference.methods.surrogate.openings import leave_reference
+from app.inference.methods.surrogate.moments import leave_reference
 from app.inference.methods.surrogate.rows import colour
 from support.surrogate_tables import Case, Drawn, build, fit_posterior
 
@@ -111,12 +111,12 @@ def test_colour_changes_nothing_if_the_moments_agree() -> None:
 
 def test_shares_leave_room_for_the_level_without_an_indicator() -> None:
     """Shares below their error are raised to it; together they are at most 1 less that."""
-    np.testing.assert_allclose(leave_reference(np.array([0.2, 0.3]), 0.01), [0.2, 0.3])
-    raised = leave_reference(np.array([-0.1, 0.0, 0.4]), 0.05)
-    np.testing.assert_allclose(raised, [0.05, 0.05, 0.4])
-    full = leave_reference(np.array([0.7, 0.5]), 0.05)
+    np.testing.assert_allclose(leave_reference(np.array([0.2, 0.3]), np.full(2, 0.01)), [0.2, 0.3])
+    raised = leave_reference(np.array([-0.1, 0.0, 0.4]), np.array([0.05, 0.02, 0.05]))
+    np.testing.assert_allclose(raised, [0.05, 0.02, 0.4])
+    full = leave_reference(np.array([0.7, 0.5]), np.array([0.05, 0.01]))
     assert full.sum() == pytest.approx(0.95)
     assert full[0] / full[1] == pytest.approx(1.4)
-    vague = leave_reference(np.array([0.0, 0.0, 0.0]), 1e9)
+    vague = leave_reference(np.array([0.0, 0.0, 0.0]), np.full(3, 1e9))
     assert np.all(vague > 0)
     assert vague.sum() < 1

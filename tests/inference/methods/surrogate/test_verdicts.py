@@ -12,7 +12,7 @@ from app.inference.core.linear_algebra import invert
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade
 from app.inference.methods.surrogate.method import OneBelief
-from app.inference.methods.surrogate.release import release
+from app.inference.methods.surrogate.release import assess, release
 from app.inference.methods.surrogate.schedule import Regime
 from app.inference.methods.surrogate.state import Result, Search, State
 from app.inference.private_zone.oracle import ClippedGaussianOracle
@@ -109,6 +109,30 @@ def test_search_that_a_longest_step_ended_is_not_calibrated() -> None:
     assert mode is not None
     expected = (Grade.CENTRE_ONLY, (reasons.NOT_CONVERGED,))
     assert _judge(result, mode=replace(mode, reached=False)) == expected
+
+
+@pytest.mark.parametrize(("part", "converged"), [(0.1, True), (0.3, False)])
+def test_search_that_still_moves_is_not_calibrated(part: float, *, converged: bool) -> None:
+    """W16: a last step that is a large part of the stated error shows that the next one would be large, too."""
+    result = _run("linear-regression", None)
+    mode, information = result.search.mode, result.search.information
+    assert mode is not None
+    by_noise = 2 * max(1.0, mode.surprise) * float(np.trace(information @ mode.covariance))
+    step = np.zeros(len(information))
+    step[0] = np.sqrt(2 * by_noise * part / (1 - part) / information[0, 0])
+    _, found = _judge(result, step=step)
+    assert (reasons.NOT_CONVERGED not in found) is converged
+
+
+@pytest.mark.parametrize(("part", "usable"), [(0.9, True), (1.1, False)])
+def test_noise_above_the_gain_is_not_usable(part: float, *, usable: bool) -> None:
+    result = _run("linear-regression", None)
+    mode, search = result.search.mode, replace(result.search, step=None)
+    assert mode is not None
+    covariance = part * assess(search).learned / (2 * len(search.theta)) * invert(search.information)
+    grade, found = _judge(replace(result, search=search), mode=replace(mode, covariance=covariance, surprise=1.0))
+    assert (reasons.NOISE_DOMINATES not in found) is usable
+    assert usable or grade is Grade.NOT_USABLE
 
 
 @pytest.mark.parametrize(("apart", "differ"), [(0.9, False), (1.1, True), (4.0, True)])
