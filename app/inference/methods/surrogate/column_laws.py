@@ -3,8 +3,8 @@
 Few rows may hold most of a column's variance: rows of a rare level, or of large amounts. Bounds take most from these
 rows. So each column, standardised to mean 0 and variance 1, follows one law of a grid: a normal law; a share q of rows
 at d deviations, on one side or both, with normal values elsewhere; or two values. The posterior weighs the laws by
-noised sums of winsorised squares (:class:`app.inference.private_zone.queries.tails.TailSum`) and by bounds. Declared
-indicators have two values for certain.
+noised sums of winsorised squares (:class:`app.inference.private_zone.queries.tails.TailSum`) and by bounds. Some
+columns have two values by declaration.
 
 Draws follow the posterior predictive law. So a rare level that noise may hide appears in the draws with its posterior
 probability.
@@ -31,12 +31,10 @@ _TWO_VALUED: Final = np.geomspace(0.0005, 0.5, 24)
 """Shares of rows with the rarer of two values."""
 _NORMAL_MASS, _HEAVY_MASS, _TWO_MASS = 0.4, 0.3, 0.3
 """Prior probabilities of the three kinds of laws."""
-_ROUNDING, _FLAG_ROUNDING = 0.01, 0.003
-"""Errors of the grid: of mean winsorised squares, and of a two-valued column's variance relative to it."""
+_ROUNDING = 0.01
+"""Error of the grid in mean winsorised squares."""
 _ROOM: Final = 1.15
 """Largest distance of a law from the mean, over the distance of the column's bound."""
-_ALIKE: Final = 0.35
-"""Largest difference of log shares at which a law has the share that a mean implies."""
 _IMPOSSIBLE: Final = 1e3
 """Subtracted from the log-likelihood of a law beyond the bounds."""
 
@@ -57,11 +55,6 @@ class Laws:
     body: Array64
     spread: Array64
     told: Array64
-
-    @property
-    def two_valued(self) -> Array64:
-        """Which laws have two values."""
-        return np.asarray(self.spread < 1e-6)
 
 
 @lru_cache(maxsize=1)
@@ -153,8 +146,6 @@ def _compute_posterior(columns: Columns, column: int) -> Array64:
     likelihood -= _IMPOSSIBLE * ((grid.share > 0) & (grid.distance * deviation > _ROOM * room))
     if columns.tails is not None and columns.tails_noise is not None:
         likelihood += _compare_tails(columns, column)
-    for low in (0.0, -1.0):
-        likelihood += _compare_flag(columns, column, low)
     weight = np.exp(likelihood - likelihood.max())
     return np.asarray(weight / weight.sum())
 
@@ -176,20 +167,3 @@ def _compare_tails(columns: Columns, column: int) -> Array64:
     determinant = near_variance * far_variance - both**2
     squares = off_near**2 * far_variance - 2 * off_near * off_far * both + off_far**2 * near_variance
     return np.asarray(-0.5 * (squares / determinant + np.log(determinant) + ((observed[2] - side) / noise[2]) ** 2))
-
-
-def _compare_flag(columns: Columns, column: int, low: float) -> Array64:
-    """Compute the log weights ``(L,)`` of laws with the values ``low`` and 1.
-
-    The mean of such a column determines the share of each value and the variance. How well the
-    measured variance agrees gives a Bayes factor, up to a constant, against a flat law of the variance. It applies to
-    the two-valued laws with about that share; other laws get 0.
-    """
-    grid, mean = laws(), columns.mean[column]
-    share = float(np.clip((mean - low) / (1 - low), 1e-4, 1 - 1e-4))
-    variance = share * (1 - share) * (1 - low) ** 2
-    error = columns.error[column] + _FLAG_ROUNDING * variance
-    off = (columns.deviation[column] ** 2 - variance) / error
-    factor = np.exp(-0.5 * off**2) * 2 * variance / error
-    alike = np.abs(np.log(grid.share / min(share, 1 - share) + 1e-9)) < _ALIKE
-    return np.where(alike & (grid.side == np.sign(0.5 - share)) & grid.two_valued, np.log1p(factor), 0.0)

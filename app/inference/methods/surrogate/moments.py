@@ -20,7 +20,7 @@ _LEAST_SCALE, _MOST_SCALE = 2.0**-20, 1e6
 _SCALE_LENGTHS, CLIP_LENGTHS = 2.0, 5**0.5
 """A column's unit and a clipping norm, over a root mean square. Its square is 1 for the weight, and 4 for values."""
 _NONE = -1
-"""The group of a column that is no indicator."""
+"""The group of a column without two values."""
 _LEAST_SHARE = 1e-4
 """Least share of rows at a level."""
 _TINY = float(np.finfo(np.float64).tiny)
@@ -76,14 +76,9 @@ class Declared:
     least: Array64
 
     @property
-    def two_valued(self) -> NDArray[np.bool_]:
-        """Which columns have two values, ``(k,)``."""
-        return np.asarray(self.group != _NONE)
-
-    @property
     def features(self) -> list[NDArray[np.int64]]:
         """The columns of each feature with two values."""
-        return [np.flatnonzero(self.group == number) for number in np.unique(self.group[self.two_valued])]
+        return [np.flatnonzero(self.group == number) for number in np.unique(self.group) if number != _NONE]
 
 
 def read_declared(design: Design) -> Declared:

@@ -44,13 +44,13 @@ def test_columns_of_two_values_are_those_of_the_design() -> None:
     known, x = _read("age", "colour", "smoker", "visits", "children", "town")
     assert x.shape[1] == len(known.group) + 1
     np.testing.assert_array_equal(known.group, (-1, 1, 1, 2, -1, 4, 5, 5, 5))
-    np.testing.assert_array_equal(known.least[known.two_valued], (0, 0, -1, -1, 0, 0, 0))
+    np.testing.assert_array_equal(known.least[known.group >= 0], (0, 0, -1, -1, 0, 0, 0))
 
 
 def test_declared_facts_hold_for_every_row() -> None:
     known, x = _read("town", "age", "smoker", "children", "colour")
     values = x[:, :-1]
-    assert np.all(((values == known.least) | (values == 1))[:, known.two_valued])
+    assert np.all(((values == known.least) | (values == 1))[:, known.group >= 0])
     assert [len(members) for members in known.features] == [3, 1, 1, 2]
     for members in known.features:
         assert np.all(np.sum(values[:, members] == 1, axis=1) <= 1)
