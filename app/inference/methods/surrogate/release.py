@@ -86,8 +86,8 @@ def assess(search: Search) -> _Doubt:
     assert mode is not None
     drifts = [each for each in (search.step, search.scores[-1].label_error) if each is not None]
     covariance = TUNING.doubt * max(1.0, mode.surprise) * mode.covariance + sum(np.outer(each, each) for each in drifts)
-    ratios = invert(prior.precision(theta)) @ information
-    learned = 0.5 * float((theta - prior.mean) @ information @ (theta - prior.mean)) + compare_widths(ratios)
+    learned = compare_widths(invert(prior.precision(theta)) @ information)
+    learned += 0.5 * float((theta - prior.mean) @ information @ (theta - prior.mean))
     nats = 0.5 * float(np.trace(information @ covariance))
     far = compute_far_loss(search.rows, make_frame(search.rows, theta, information, prior), theta, prior, covariance)
     moved = 0.0 if search.step is None else 0.5 * float(search.step @ information @ search.step)
@@ -97,15 +97,16 @@ def assess(search: Search) -> _Doubt:
 def compute_far_loss(rows: Rows, frame: Frame, theta: Array64, prior: Prior, covariance: Array64) -> float:
     """Compute the loss in nats if the mode is far from ``theta``.
 
-    It is away along an axis of large doubt, where information may be more. Infinite if ``covariance`` is not finite.
+    There, along an axis of large doubt or by a noise scale, information may be more. Infinite without a finite doubt.
     """
-    doubt = symmetric(frame.back.T @ covariance @ frame.back)
+    doubt, width = symmetric(frame.back.T @ covariance @ frame.back), rows.model.predictors * rows.draws.shape[1]
     if not np.all(np.isfinite(doubt)):
         return np.inf
-    values, axes, losses = *np.linalg.eigh(doubt), [0.0]
-    for value, axis in zip(values[-_AXES:], axes.T[-_AXES:], strict=True):
-        away = TUNING.far[0] * np.sqrt(max(float(value), 0.0)) * axis
-        error = doubt + np.outer(away, away) - value * np.outer(axis, axis)
+    (values, axes), losses = np.linalg.eigh(doubt), [0.0]
+    scales = covariance[:, width:] / np.sqrt(np.maximum(covariance.diagonal()[width:], 1e-300))
+    for deviation in [*(axes * np.sqrt(np.maximum(values, 0))).T[-_AXES:], *(frame.back.T @ scales).T]:
+        away = TUNING.far[0] * deviation
+        error = doubt + np.outer(away, away) - np.outer(deviation, deviation)
         for end in (theta - frame.forth.T @ away, theta + frame.forth.T @ away):
             ratio = whiten(rows.information(end) + prior.precision(end), frame.own)
             losses.append(compare_widths(ratio) + 0.5 * float(np.sum(ratio * error)))
@@ -115,14 +116,13 @@ def compute_far_loss(rows: Rows, frame: Frame, theta: Array64, prior: Prior, cov
 def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade]]:
     """Yield each reason against full reliability, with the best grade that it allows."""
     search, points, rows = result.search, result.points, result.search.rows
-    schedule, mode, residuals = search.setup.schedule, search.mode, search.residuals
+    schedule, mode, residuals, fit = search.setup.schedule, search.mode, search.residuals, TUNING.most_fit
     assert mode is not None
     # Rows without a target have the variance that the model states, or the model does not describe them.
     most = TUNING.most_surprise * rows.count * len(search.theta)
     scattered = rows.uniform and np.sum(np.cov(rows.draws.T) * rows.information(search.theta)) > most
     # A count at its least value may be any smaller one.
     fewest = max(TUNING.signal * search.count_noise, TUNING.least_count * search.setup.places)
-    most_apart = max(TUNING.most_fit[0], TUNING.most_fit[1] * doubt.nats)
     figures = [points.kl, doubt.nats, doubt.learned, mode.surprise]
     hidden = schedule.regime in {Regime.COLUMNS, Regime.CROWDED} and is_dependent(search.setup.design)
     conditions = [
@@ -133,7 +133,7 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
         (mode.surprise <= TUNING.most_surprise, reasons.UNEXPLAINED_ANSWERS, Grade.CENTRE_ONLY),
         (mode.reached and doubt.moved <= TUNING.most_moved * doubt.nats, reasons.NOT_CONVERGED, Grade.CENTRE_ONLY),
         (search.counted > fewest, reasons.FEW_ROWS, Grade.NOT_USABLE),
-        (points.kl <= most_apart, reasons.POINTS_DIFFER, Grade.CENTRE_ONLY),
+        (points.kl <= max(fit[0], fit[1] * doubt.nats), reasons.POINTS_DIFFER, Grade.CENTRE_ONLY),
         (not scattered, reasons.MISFIT, Grade.CENTRE_ONLY),
         (residuals is None or not residuals.are_wide, reasons.WIDE_RESIDUALS, Grade.CENTRE_ONLY),
         (not hidden, reasons.DEPENDENT_COLUMNS, Grade.CENTRE_ONLY),

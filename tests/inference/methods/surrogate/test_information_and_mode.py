@@ -354,13 +354,14 @@ def test_loss_far_away_is_the_usual_one_if_information_is_constant() -> None:
     assert compute_far_loss(rows, frame, theta, prior, np.full((3, 3), np.nan)) == np.inf
 
 
-def test_loss_far_away_is_large_if_a_noise_scale_is_hardly_known() -> None:
-    """The information about coefficients is inverse to the square of the scale."""
-    case = Case("linear-regression", features=2)
-    rows, theta, prior = _rows(case), np.zeros(4), case.problem.prior
+@pytest.mark.parametrize(("features", "variance"), [(2, 0.2), (5, 400.0)])
+def test_loss_far_away_is_large_if_a_noise_scale_is_hardly_known(features: int, variance: float) -> None:
+    """W16: information is inverse to the scale's square; the doubt about more than four coefficients may be larger."""
+    case = Case("linear-regression", features=features)
+    rows, theta, prior = _rows(case), np.zeros(features + 2), case.problem.prior
     frame, nats = _frame(case, rows, theta), []
     for deviation in (0.01, 2.1):
-        doubt = np.diag([0.2, 0.2, 0.2, deviation**2])
+        doubt = np.diag([*(features + 1) * [variance], deviation**2])
         usual = 0.5 * float(np.sum(frame.back @ frame.back.T * doubt))
         nats.append(compute_far_loss(rows, frame, theta, prior, doubt) / usual)
     assert nats[0] < TUNING.far[2] < nats[1]
