@@ -213,7 +213,7 @@ def correct(
     """Correct the belief's information by an answer.
 
     The innovation is the answer minus its expectation. A scalar Kalman filter shrinks its entries by the gain
-    ``variance / (variance + noise^2)``. The variance of the belief is estimated from the innovation itself.
+    ``variance / (variance + noise^2)``. The variance is at most two standard errors from the innovation's.
 
     Args:
         frame: the belief at the parameter.
@@ -228,7 +228,7 @@ def correct(
     size = len(answer)
     innovation = symmetric(answer - design.expected)
     excess = float(np.sum(innovation**2)) / (size * (size + 1) / 2) - noise**2
-    variance = max(before.variance, excess - 4 * noise**2 / size)
+    variance = float(np.clip(before.variance, excess - 4 * noise**2 / size, max(excess + 4 * noise**2 / size, 1e-12)))
     gain = variance / (variance + noise**2)
     correction = np.eye(size) + gain * design.root @ innovation @ design.root.T
     values, axes = np.linalg.eigh(symmetric(correction))

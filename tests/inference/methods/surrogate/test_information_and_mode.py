@@ -60,6 +60,21 @@ def test_matrix_without_noise_is_found_and_with_much_noise_ignored(noise: float)
     np.testing.assert_allclose(raise_to(found, prior.precision(theta)), found, rtol=1e-6, atol=1e-6)
 
 
+def test_answers_that_agree_with_the_belief_show_that_it_is_certain() -> None:
+    """The variance stays within two standard errors of the innovation's, from above and from below."""
+    case, noise = Case(features=20), 0.2
+    rows, theta = _rows(case), np.zeros(21)
+    frame = _frame(case, rows, theta)
+    design = design_matrix(rows, frame, 0.01, 5, per_unit=1.0)
+    draws = noise * np.random.default_rng(3).standard_normal((21, 21))
+    agreeing, differing = design.expected + (draws + draws.T) / 2, design.expected + np.eye(21)
+    before = Filter(0.06)
+    _, usual = correct(frame, design, agreeing, noise, before)
+    assert usual.variance < 0.3 * noise**2
+    _, unusual = correct(frame, design, differing, noise, Filter(1e-6))
+    assert unusual.variance > 0.3 * noise**2
+
+
 def _population_score(case: Case, rows: Rows, theta: Array64, truth: Array64) -> Array64:
     """The mean score of rows whose labels follow the model at ``truth``."""
     x = rows.draws
