@@ -61,7 +61,7 @@ def test_matrix_without_noise_is_found_and_with_much_noise_ignored(noise: float)
 
 
 def test_answers_that_agree_with_the_belief_show_that_it_is_certain() -> None:
-    """The variance stays within two standard errors of the innovation's, from above and from below."""
+    """It is within two standard errors of the innovation's."""
     case, noise = Case(features=20), 0.2
     rows, theta = _rows(case), np.zeros(21)
     frame = _frame(case, rows, theta)
