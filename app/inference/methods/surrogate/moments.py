@@ -2,7 +2,7 @@
 
 A histogram of lengths gives units and clipping norms for the sum of moments after it. Declarations are certain.
 A column of two values follows from its mean. Two indicators of a category exclude each other, so their product is 0.
-These facts hold for clipped rows, too, and cost nothing.
+These facts cost nothing.
 """
 
 from dataclasses import dataclass

@@ -68,8 +68,7 @@ def test_answers_that_agree_with_the_belief_show_that_it_is_certain() -> None:
     design = design_matrix(rows, frame, 0.01, 5, per_unit=1.0)
     draws = noise * np.random.default_rng(3).standard_normal((21, 21))
     agreeing, differing = design.expected + (draws + draws.T) / 2, design.expected + np.eye(21)
-    before = Filter(0.06)
-    _, usual = correct(frame, design, agreeing, noise, before)
+    _, usual = correct(frame, design, agreeing, noise, Filter(0.06))
     assert usual.variance < 0.3 * noise**2
     _, unusual = correct(frame, design, differing, noise, Filter(1e-6))
     assert unusual.variance > 0.3 * noise**2
