@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3026, statements=1768, numbers=95)
+LIMITS: Final = Size(modules=15, lines=3115, statements=1827, numbers=96)
 
 
 def measure(folder: Path) -> Size:

@@ -41,13 +41,16 @@ class Features:
 class Target:
     """A target column with one value for each row.
 
-    ``column`` is None for a family without a target. ``noise_scale`` is stated to the model if it is not None.
+    ``column`` is None for a family without a target. ``noise_scale``, ``dispersion`` and ``degrees_of_freedom`` are
+    stated to the model if they are not None.
     """
 
     family: str
     column: Column | None
     values: Values
     noise_scale: float | None = None
+    dispersion: float | None = None
+    degrees_of_freedom: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +124,9 @@ def assemble(
     facts = DeclaredFacts(columns, slots, unit, "private", min(_LARGEST_DELTA, 0.1 / slots))
     names = tuple(column.name for column in features.columns)
     name = None if target.column is None else target.column.name
-    spec = ModelSpec(target.family, names, name, prior, target.noise_scale)
+    spec = ModelSpec(
+        target.family, names, name, prior, target.noise_scale, target.degrees_of_freedom, target.dispersion
+    )
     return Case("", facts, spec, Table({**table, PRESENT: present}, each))
 
 

@@ -23,9 +23,12 @@ from benchmarks.tables.targets import (
     draw_log_rates,
     draw_logits,
     draw_scale,
+    draw_varied_counts,
     make_counts,
     make_labels,
     make_number,
+    make_tailed_number,
+    make_varied_counts,
     standardise,
 )
 from benchmarks.tables.well_behaved import Draw, draw_means, finish
@@ -43,10 +46,32 @@ _LINKS: Final[dict[str, Callable[[Array64], Array64]]] = {
 def _draw_negative_binomial(rng: np.random.Generator) -> Drawn:
     features, shape = draw_features(rng), float(rng.choice([0.3, 1.0, 3.0]))
     rates = np.exp(draw_log_rates(rng, draw_direction(rng, features)))
-    counts = rng.poisson(rates * rng.gamma(shape, 1 / shape, len(rates)))
-    return finish(
-        rng, "negative binomial counts", f"shape {shape:g}", features, make_counts(rng, counts.astype(np.float64))
-    )
+    counts = draw_varied_counts(rng, rates, 1 / shape)
+    return finish(rng, "negative binomial counts", f"shape {shape:g}", features, make_counts(rng, counts))
+
+
+def _draw_other_counts(rng: np.random.Generator) -> Drawn:
+    """Negative binomial regression of other counts: of another dispersion, or with added zeros."""
+    features, law = draw_features(rng), str(rng.choice(["Poisson", "less", "more", "zeros"]))
+    rates, stated = np.exp(draw_log_rates(rng, draw_direction(rng, features))), float(rng.choice([0.3, 1.0, 3.0]))
+    dispersion = stated * {"Poisson": 0.0, "less": 0.3, "more": 3.0, "zeros": 1.0}[law]
+    counts = draw_varied_counts(rng, rates, dispersion) if dispersion else rng.poisson(rates).astype(np.float64)
+    if law == "zeros":
+        counts[rng.random(len(counts)) < rng.uniform(0.1, 0.9)] = 0
+    what = f"{law}, stated dispersion {stated:g}"
+    return finish(rng, "negative binomial, other counts", what, features, make_varied_counts(rng, counts, stated))
+
+
+def _draw_other_tails(rng: np.random.Generator) -> Drawn:
+    """Student-t regression of normal or exponential residuals, or with outliers."""
+    features, scale, known = draw_features(rng), draw_scale(rng), rng.random() < 0.5
+    n, law, degrees = features.rows, str(rng.choice(["normal", "exponential", "outliers"])), float(rng.choice([2, 4]))
+    residuals = rng.exponential(size=n) - 1 if law == "exponential" else rng.standard_normal(n)
+    if law == "outliers":
+        residuals += 20.0 * (rng.random(n) < _SHARE_OF_OUTLIERS)
+    values = scale.shift + scale.unit * (draw_direction(rng, features) + scale.noise * residuals)
+    target = make_tailed_number(rng, values, scale.noise_scale if known else None, degrees)
+    return finish(rng, "Student's t, other residuals", f"{law}, {degrees:g} degrees", features, target)
 
 
 def _draw_limited(rng: np.random.Generator) -> Drawn:
@@ -170,6 +195,8 @@ def _make_wrong(share: float) -> tuple[str, Draw]:
 
 MISFITS: Final[dict[str, Draw]] = {
     "negative binomial counts": _draw_negative_binomial,
+    "negative binomial, other counts": _draw_other_counts,
+    "Student's t, other residuals": _draw_other_tails,
     "zero-inflated counts": _draw_zero_inflated,
     "limited rates": _draw_limited,
     **dict(_make_residuals(law, known=known) for law in ("t(3)", "exponential") for known in (True, False)),

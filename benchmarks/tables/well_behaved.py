@@ -9,7 +9,17 @@ import numpy as np
 from app.inference.core.facts import Column
 from benchmarks.tables.columns import draw_features, draw_rows
 from benchmarks.tables.drawn import Drawn, Features, Target, assemble, draw_counts, draw_prior, draw_slots
-from benchmarks.tables.targets import GAUSSIAN, LINEAR, LOGISTIC, MULTINOMIAL, POISSON, PROBIT, draw_target
+from benchmarks.tables.targets import (
+    GAUSSIAN,
+    LINEAR,
+    LOGISTIC,
+    MULTINOMIAL,
+    NEGATIVE_BINOMIAL,
+    POISSON,
+    PROBIT,
+    STUDENT_T,
+    draw_target,
+)
 
 Draw = Callable[[np.random.Generator], Drawn]
 
@@ -54,5 +64,10 @@ WELL_BEHAVED: Final[dict[str, Draw]] = {
     "linear, unknown noise": partial(_draw, kind="linear, unknown noise", family=LINEAR, known_noise=False),
     "Poisson": partial(_draw, kind="Poisson", family=POISSON),
     "multinomial": partial(_draw, kind="multinomial", family=MULTINOMIAL),
+    "negative binomial": partial(_draw, kind="negative binomial", family=NEGATIVE_BINOMIAL),
+    "Student's t": partial(_draw, kind="Student's t", family=STUDENT_T),
+    "Student's t, unknown scale": partial(
+        _draw, kind="Student's t, unknown scale", family=STUDENT_T, known_noise=False
+    ),
     "Gaussian mean": _draw_gaussian_mean,
 }

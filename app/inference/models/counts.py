@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 
 from app.inference.core.model import Array32, Array64
 from app.inference.models.one_predictor import OnePredictor
+from app.inference.models.residuals import Residuals, weigh_scores
 
 _BOUNDS: Final[dict[type, float]] = {np.float32: 20.0, np.float64: 300.0}
 MOST_SAMPLED: Final = 40.0
 """Largest predictor of a count that is drawn."""
+ONE_EVENT: Final = np.float32(0.5)
+"""Added to a mean in the scale of its residual: one event at a small mean is then not many deviations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,31 @@ class Counts(OnePredictor):
         """Compute the means ``mu`` ``(n,)``."""
         rates: Array32 = clip_predictors(self.features(rows) @ theta[: self.width].astype(np.float32))
         return np.exp(rates, out=rates)
+
+    @property
+    def redescending(self) -> bool:
+        """Whether scores of far residuals are small: no."""
+        return False
+
+    @property
+    def squares(self) -> bool:
+        """Whether there is a parameter of noise: no."""
+        return False
+
+    def residuals(self, rows: Array32, theta: Array64) -> Residuals:
+        """Compute residuals and their scales. Row zone."""
+        raise NotImplementedError
+
+    def largest_residual(self, theta: Array64) -> float:
+        """Compute the residual of the largest target at a mean of zero."""
+        return float(max(self.upper, 1.0) / np.sqrt(ONE_EVENT))
+
+    @np.errstate(all="ignore")
+    def cut_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float, cut: float) -> Array32:
+        """Cut ``e`` to ``+-cut``, and weight by the design row (:func:`weigh_scores`)."""
+        found = self.residuals(rows, theta)
+        directions = (transform.astype(np.float32) @ self.features(rows).T).T
+        return weigh_scores(directions * found.scale[:, None], found.standard, cut, clip)
 
     def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
         """Spread targets evenly in ``log(1 + y)`` over the declared bounds, in random order."""

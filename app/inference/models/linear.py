@@ -18,7 +18,6 @@ from app.inference.core.plan import ModelSpec
 from app.inference.models.bounded import bound_quadratic_scores, bound_symmetric_scores
 from app.inference.models.definition import Family
 from app.inference.models.location_scale import REFERENCE, LocationScale, UnknownScale, read_noise
-from app.inference.models.residuals import Residuals, weigh_scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,30 +78,6 @@ class LinearRegression(LocationScale):
         """Clip residuals symmetrically; under the model they are symmetric, so the scores are unbiased."""
         e, sigma = self._standardise(rows, theta)
         return bound_symmetric_scores(self.features(rows) @ (transform.astype(np.float32) / sigma).T, e, clip)
-
-    @property
-    def squares(self) -> bool:
-        """Whether the noise is unknown: it is the last parameter then."""
-        return self.dimension > self.width
-
-    @np.errstate(all="ignore")
-    def residuals(self, rows: Array32, theta: Array64) -> Residuals:
-        """Compute ``e``, with the scale ``1 / sigma`` in every row."""
-        e, sigma = self._standardise(rows, theta)
-        return Residuals(e, np.full_like(e, 1 / sigma))
-
-    def largest_residual(self, theta: Array64) -> float:
-        """Compute the range of the target, 2 in the design, in units of ``sigma``."""
-        return float(2 / np.maximum(self.noise_at(theta)[1], 1e-30))
-
-    @np.errstate(all="ignore")
-    def cut_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float, cut: float) -> Array32:
-        """Cut ``e`` to ``+-cut``, and weight by the design row (:func:`weigh_scores`)."""
-        e, sigma = self._standardise(rows, theta)
-        x, metric = self.features(rows), transform.astype(np.float32)
-        if not self.squares:
-            return weigh_scores(x @ (metric / sigma).T, e, cut, clip)
-        return weigh_scores(x @ (metric[:, :-1] / sigma).T, e, cut, clip, (metric[:, -1], x[:, -1]))
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:

@@ -19,6 +19,7 @@ from app.inference.core.model import Array32, Array64
 from app.inference.core.plan import ModelSpec
 from app.inference.models.definition import check_noise
 from app.inference.models.one_predictor import OnePredictor
+from app.inference.models.residuals import Residuals, weigh_scores
 from app.inference.models.targets import read_scaling
 
 LOG_NOISE_SCALE: Final = "log_noise_scale"
@@ -65,6 +66,35 @@ class LocationScale(OnePredictor):
         sigma = self.noise_at(single)[1]
         e: Array32 = self.compute_errors(rows, single[None, :], None)[:, 0] / sigma
         return e, np.float32(sigma)
+
+    @property
+    def redescending(self) -> bool:
+        """Whether scores of far residuals are small."""
+        return False
+
+    @property
+    def squares(self) -> bool:
+        """Whether the noise is unknown: it is the last parameter then."""
+        return self.dimension > self.width
+
+    @np.errstate(all="ignore")
+    def residuals(self, rows: Array32, theta: Array64) -> Residuals:
+        """Compute ``e``, with the scale ``1 / sigma`` in every row."""
+        e, sigma = self._standardise(rows, theta)
+        return Residuals(e, np.full_like(e, 1 / sigma))
+
+    def largest_residual(self, theta: Array64) -> float:
+        """Compute the range of the target, 2 in the design, in units of ``sigma``."""
+        return float(2 / np.maximum(self.noise_at(theta)[1], 1e-30))
+
+    @np.errstate(all="ignore")
+    def cut_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float, cut: float) -> Array32:
+        """Cut ``e`` to ``+-cut``, and weight by the design row (:func:`weigh_scores`)."""
+        e, sigma = self._standardise(rows, theta)
+        x, metric = self.features(rows), transform.astype(np.float32)
+        if not self.squares:
+            return weigh_scores(x @ (metric / sigma).T, e, cut, clip)
+        return weigh_scores(x @ (metric[:, :-1] / sigma).T, e, cut, clip, (metric[:, -1], x[:, -1]))
 
     def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
         """Spread targets evenly over the declared bounds, in random order."""

@@ -14,16 +14,14 @@ from app.inference.core.facts import Column
 from app.inference.core.model import Array32, Array64, Expansion, Model
 from app.inference.core.plan import ModelSpec
 from app.inference.models.bounded import SHRINK, bound_scores, compute_norms
-from app.inference.models.counts import MOST_SAMPLED, Counts, clip_predictors
+from app.inference.models.counts import MOST_SAMPLED, ONE_EVENT, Counts, clip_predictors
 from app.inference.models.definition import Family
 from app.inference.models.poisson_law import compute_clipped_mean
-from app.inference.models.residuals import Residuals, weigh_scores
+from app.inference.models.residuals import Residuals
 from app.inference.models.targets import read_bounds
 from app.inference.private_zone.rowwise import zero_rows_unless
 
 _LEAST_BOUND: Final = 1e-30
-_HALF: Final = 0.5
-"""Added to the variance in the scale of residuals: one event at a small rate is then not many deviations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +75,12 @@ class PoissonRegression(Counts):
         zero_rows_unless(residual, np.isfinite(rows[:, -1]))
         return bound_scores(directions, residual, cut + np.abs(mean), clip)
 
-    @property
-    def squares(self) -> bool:
-        """Whether there is a parameter of noise: no."""
-        return False
-
     @np.errstate(all="ignore")
     def residuals(self, rows: Array32, theta: Array64) -> Residuals:
         """Compute ``(y - rate) / s`` with the scale ``s = sqrt(rate + 1/2)``."""
         rate = self._rates(rows, theta)
-        scale: Array32 = np.sqrt(rate + np.float32(_HALF))
+        scale: Array32 = np.sqrt(rate + ONE_EVENT)
         return Residuals((rows[:, -1] - rate) / scale, scale)
-
-    def largest_residual(self, theta: Array64) -> float:
-        """Compute the residual of the largest target at a rate of zero."""
-        return float(max(self.upper, 1.0) / np.sqrt(_HALF))
-
-    @np.errstate(all="ignore")
-    def cut_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float, cut: float) -> Array32:
-        """Cut ``e`` to ``+-cut``, and weight by the design row (:func:`weigh_scores`)."""
-        found = self.residuals(rows, theta)
-        directions = (transform.astype(np.float32) @ self.features(rows).T).T
-        return weigh_scores(directions * found.scale[:, None], found.standard, cut, clip)
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:

@@ -36,6 +36,10 @@ class UnboundedTargets(Protocol):
     def squares(self) -> bool:
         """Whether the noise scale is unknown: the last parameter's score is ``e^2 - m``."""
 
+    @property
+    def redescending(self) -> bool:
+        """Whether far residuals have small scores, which hardly lead to the mode."""
+
     def residuals(self, rows: Array32, theta: Array64) -> Residuals:
         """Compute the residuals of folded ``rows`` ``(n, row_width)`` at ``theta`` ``(D,)``. Row zone."""
 

@@ -124,6 +124,11 @@ class StudentTRegression(LocationScale):
         directions = self.features(rows) @ (transform.astype(np.float32) / sigma).T
         return bound_symmetric_scores(directions, self._slope(e), clip)
 
+    @property
+    def redescending(self) -> bool:
+        """Whether scores of far residuals are small: yes."""
+        return True
+
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:
         """Compute ``sqrt((nu + 1)/(nu + 3)) x / sigma``, one factor for each row."""

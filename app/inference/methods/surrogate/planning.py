@@ -129,6 +129,8 @@ def _build_schedule(sigma: float, rate: float, facts: DeclaredFacts, problem: Pr
         centres=facts.rows_per_unit == 1 and problem.design.width > int(problem.design.intercept),
         tails=problem.design.width > 1,
         unbounded=isinstance(problem.model, UnboundedTargets) and problem.design.intercept,
+        redescending=isinstance(problem.model, UnboundedTargets) and problem.model.redescending,
+        squares=isinstance(problem.model, UnboundedTargets) and problem.model.squares,
         asked_rounds=rounds,
     )
 
@@ -178,7 +180,7 @@ def plan_queries(setup: Setup) -> tuple[PlannedQuery, ...]:
         Ask.EXCESS: (ExcessSum.kind, 3 if setup.squares else 2, TUNING.excess_share),
     }
     for ask, turn in schedule.program:
-        scores = CutScoreSum.kind if schedule.unbounded else BoundedScoreSum.kind
+        scores = CutScoreSum.kind if schedule.cuts_residuals(turn) else BoundedScoreSum.kind
         kind = lengths_of.get(ask, (scores, size, float(schedule.score_shares[turn])))
         planned.append(query(*kind))
     return tuple(planned)
@@ -195,6 +197,8 @@ def describe_clipping(setup: Setup) -> str:
         " Residuals are cut where a noised histogram of them, of C = 1, has the least expected loss. For sums of the "
         "excess beyond the cut, C is that of the furthest residual in the histogram."
     )
+    if setup.schedule.redescending:
+        residuals = " A noised histogram of residuals, of C = 1, is a check."
     return (
         "Version 2. Each unit's contribution to a query is clipped to norm C (L2 norm; for matrices, Frobenius norm), "
         f"divided by C/2^{GRID_BITS} and rounded to integers whose squares sum to at most 2^{2 * GRID_BITS}. Lengths: "
@@ -252,7 +256,11 @@ def list_warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str,
             "in some directions; fewer features, more slots or a larger epsilon help"
         )
     model = problem.model
-    if schedule.unbounded and require_residuals(model).largest_residual(problem.prior.mean) > FAR_TARGETS:
+    if (
+        schedule.unbounded
+        and not schedule.redescending
+        and require_residuals(model).largest_residual(problem.prior.mean) > FAR_TARGETS
+    ):
         warnings.append(
             "the declared bounds allow targets that this model cannot explain; if such targets occur, "
             "negative-binomial-regression for counts or student-t-regression for other numbers describes them better"

@@ -14,7 +14,7 @@ All of it is done along one axis at a time, in coordinates where the belief's in
 has K scores instead of K D numbers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -88,6 +88,7 @@ def find_mode(
     scores: Sequence[Score],
     *,
     excess: Excess | None = None,
+    early: Excess | None = None,
     vague: float = 0.0,
 ) -> Mode:
     """Find the mode by all ``scores``.
@@ -101,13 +102,15 @@ def find_mode(
         theta: the current parameter, where the search starts, ``(D,)``.
         prior: on the parameters.
         scores: at least one.
-        excess: the part of residuals beyond a cut; it is added back to the scores with that cut.
+        excess: the part of residuals beyond the present cut; it is added back to the scores with that cut.
+        early: the same for the cut before the histogram of residuals, if that was another one.
         vague: the relative variance of the belief's information.
     """
     longest = compute_longest_step(rows, theta)
     goal, mode, common = theta, None, np.zeros((len(theta), len(theta)))
+    if early is not None:
+        scores = list(_restore(rows, scores, early))
     if excess is not None:
-        # Earlier scores had another cut, and its excess is not measured.
         added = [excess.gradient(rows, score.kept * (score.cut == excess.query.cut)) for score in scores]
         scores = [
             replace(score, gradient=score.gradient + each) for score, (each, _) in zip(scores, added, strict=True)
@@ -121,6 +124,20 @@ def find_mode(
         goal = goal + step * min(1.0, longest / max(change, 1e-12))
     assert mode is not None
     return Mode(goal, mode.covariance + common, mode.surprise, reached=change <= longest)
+
+
+def _restore(rows: Rows, scores: Sequence[Score], early: Excess) -> Iterator[Score]:
+    """Add the excess to the scores with its cut, and its error.
+
+    These scores share the error. An average of them would lower it, so it counts once for each of them.
+    """
+    many = sum(score.cut == early.query.cut for score in scores)
+    for score in scores:
+        if score.cut == early.query.cut:
+            gradient, error = early.gradient(rows, score.kept)
+            yield replace(score, gradient=score.gradient + gradient, noise=score.noise + many * error)
+        else:
+            yield score
 
 
 def compute_longest_step(rows: Rows, theta: Array64) -> float:

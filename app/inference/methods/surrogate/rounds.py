@@ -17,6 +17,7 @@ from app.inference.methods.surrogate.excess import (
     combine,
     compute_excess_bound,
     compute_square_weight,
+    show_excess,
     simulate_residuals,
 )
 from app.inference.methods.surrogate.information import carry, correct, design_matrix, make_frame
@@ -99,7 +100,16 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     gradient, noise = design.factor @ answer, symmetric(noise)
     score = Score(theta, gradient, noise, design.kept, design.root, apply_bound, design.label_error, cut)
     scores = (*search.scores, score)
-    mode = find_mode(search.rows, frame, theta, setup.prior, scores, excess=search.excess, vague=search.filter.variance)
+    mode = find_mode(
+        search.rows,
+        frame,
+        theta,
+        setup.prior,
+        scores,
+        excess=search.excess,
+        early=search.early,
+        vague=search.filter.variance,
+    )
     return _move(replace(search, scores=scores, mode=mode), mode, last=turn == schedule.rounds - 1)
 
 
@@ -128,13 +138,18 @@ def _move(search: Search, mode: Mode, *, last: bool) -> Search:
 
 
 def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:
-    """Ask a histogram of residuals, and choose the cut of all further scores."""
+    """Ask a histogram of residuals, and choose the cut of all further scores.
+
+    Scores that redescend have no cut from here on; the histogram is then only a check.
+    """
     setup, schedule, model = search.setup, search.setup.schedule, search.setup.model
     share, query = schedule.residuals_share, ResidualHistogram(search.theta)
     counts = ask(oracle, query, schedule, share, 1.0).reshape(2, -1)
     simulated = simulate_residuals(rng, search.rows, search.theta)
     largest = require_residuals(model).largest_residual(search.theta)
     residuals = ResidualCounts(counts, schedule.noise_of(share, 1.0), largest, simulated, search.rows.count)
+    if schedule.redescending:
+        return replace(search, residuals=residuals, cut=None)
     cut = choose_cut(
         residuals,
         count=search.rows.count,
@@ -143,7 +158,11 @@ def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _tur
         asked=schedule.effective_sigma / np.sqrt(len(schedule.excess_turns) * TUNING.excess_share),
         squares=setup.squares,
     )
-    return replace(search, residuals=residuals, cut=cut)
+    assert search.cut is not None
+    if cut == search.cut:
+        return replace(search, residuals=residuals)
+    early = show_excess(_make_excess_query(search, residuals, search.cut), residuals)
+    return replace(search, residuals=residuals, cut=cut, early=early)
 
 
 def ask_excess(_rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:
@@ -151,28 +170,34 @@ def ask_excess(_rng: np.random.Generator, search: Search, oracle: Oracle, _turn:
 
     The first such query chooses units and clipping norm; later ones keep them, so that answers can be averaged.
     """
-    setup, schedule, rows, theta = search.setup, search.setup.schedule, search.rows, search.theta
+    schedule, theta = search.setup.schedule, search.theta
     residuals, cut = search.residuals, search.cut
     assert residuals is not None
     assert cut is not None
     if search.excess is not None:
         query = replace(search.excess.query, theta=theta)
     else:
-        scale = require_residuals(setup.model).residuals(rows.fold(None), theta).scale.astype(np.float64)
-        predictor = rows.draws @ theta[: rows.draws.shape[1]]
-        query = ExcessSum(
-            theta,
-            cut,
-            scale=float(np.sqrt(np.mean(scale**2))),
-            centre=float(predictor.mean()),
-            spread=max(2 * float(predictor.std()), 1e-6),
-            squares=compute_square_weight(residuals, cut) if setup.squares else 0.0,
-            clip=compute_excess_bound(residuals, cut, squares=setup.squares),
-        )
+        query = _make_excess_query(search, residuals, cut)
     answer = ask(oracle, query, schedule, TUNING.excess_share, query.clip)
     noise = schedule.noise_of(TUNING.excess_share, query.clip)
     answers = (*(() if search.excess is None else search.excess.answers), answer)
     return replace(search, excess=combine(query, answers, noise, residuals))
+
+
+def _make_excess_query(search: Search, residuals: ResidualCounts, cut: float) -> ExcessSum:
+    """Make the query of the excess beyond ``cut`` at the current parameter."""
+    setup, rows, theta = search.setup, search.rows, search.theta
+    scale = require_residuals(setup.model).residuals(rows.fold(None), theta).scale.astype(np.float64)
+    predictor = rows.draws @ theta[: rows.draws.shape[1]]
+    return ExcessSum(
+        theta,
+        cut,
+        scale=float(np.sqrt(np.mean(scale**2))),
+        centre=float(predictor.mean()),
+        spread=max(2 * float(predictor.std()), 1e-6),
+        squares=compute_square_weight(residuals, cut) if setup.squares else 0.0,
+        clip=compute_excess_bound(residuals, cut, squares=setup.squares),
+    )
 
 
 def _rows_per_unit(search: Search) -> float:

@@ -88,7 +88,7 @@ class Rows:
         them (exact up to the quadrature). Other models use the same mean as an approximation. Scores of
         residuals that are linear in the coefficients have the information at ``start``.
         """
-        if isinstance(self.model, UnboundedTargets) and self.model.squares:
+        if isinstance(self.model, UnboundedTargets) and self.model.squares and not self.model.redescending:
             return self.factors(start)
         if not self.one_predictor:
             between = [

@@ -41,8 +41,9 @@ class Schedule:
 
     ``sigma`` is the noise multiplier of the whole budget, ``rate`` the sampling rate q. ``dimension`` is D, the number
     of parameters. ``centres``: means of columns may be asked for, so that squares are around them. ``tails``: tails of
-    columns may be. ``unbounded``: residuals have no natural bound, so they are cut. ``asked_rounds`` is a requested
-    number of rounds; None: it depends on the noise.
+    columns may be. ``unbounded``: residuals have no natural bound, so they are cut. ``redescending``: far residuals
+    have small scores, so residuals are cut in the first rounds only. ``squares``: the noise scale is unknown.
+    ``asked_rounds`` is a requested number of rounds; None: it depends on the noise.
     """
 
     sigma: float
@@ -53,6 +54,8 @@ class Schedule:
     centres: bool
     tails: bool
     unbounded: bool
+    redescending: bool
+    squares: bool
     asked_rounds: int | None = None
 
     @property
@@ -129,10 +132,19 @@ class Schedule:
         """The round of the histogram of residuals: the search is near the mode by then."""
         return self.rounds // 2
 
+    def cuts_residuals(self, turn: int) -> bool:
+        """Whether the score of a round has cut residuals.
+
+        In the middle of the search, scores that redescend replace them. With an unknown scale, they do so from the
+        start: the prior's scale is wide, so no residual is far out.
+        """
+        return self.unbounded and not (self.redescending and (self.squares or turn >= self.residuals_turn))
+
     @property
     def excess_turns(self) -> tuple[int, ...]:
         """The rounds with a sum of the excess beyond the cut."""
-        return tuple(sorted({(2 * self.rounds) // 3, self.rounds - 1})) if self.unbounded else ()
+        asked = self.unbounded and not self.redescending
+        return tuple(sorted({(2 * self.rounds) // 3, self.rounds - 1})) if asked else ()
 
     @property
     def program(self) -> tuple[tuple[Ask, int], ...]:

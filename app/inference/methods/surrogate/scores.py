@@ -20,6 +20,8 @@ from app.inference.models.residuals import require_residuals
 
 _LEAST, _MOST, _STEPS = 0.02, 6000.0, 36
 """The grid of bounds, over the median length of the draws: ends and number of points."""
+_MOST_PART = 4.0
+"""Largest part of a score that redescends: a cut residual may be longer than its score."""
 _WHOLE = 0.98
 """Part of a score that counts as the whole score."""
 _JITTER = 1e-6
@@ -105,8 +107,11 @@ def respond(
     if rows.uniform:
         widest = TUNING.uniform_bounds * max(1.0, float(whole.mean() / length[0] ** 2))
         whole, kept, square = whole.sum(keepdims=True), kept.sum(axis=0)[None], square.sum(axis=0)[None]
-    kept = np.clip(kept / np.maximum(whole, 1e-300)[:, None], 1e-3, 1.0)
-    root = kept if cut is not None else np.sqrt(np.clip(square / np.maximum(whole, 1e-300)[:, None], kept**2, 1.0))
+    longer = cut is not None and require_residuals(rows.model).redescending
+    most = _MOST_PART if longer else 1.0
+    kept = np.clip(kept / np.maximum(whole, 1e-300)[:, None], 1e-3, most)
+    root = np.sqrt(np.clip(square / np.maximum(whole, 1e-300)[:, None], kept**2, most**2))
+    root = kept if cut is not None and not longer else root
     mistakes = np.zeros((len(length), len(theta)))
     if labels:
         # A label that is 1 with probability p changes the mean score by (1 - 2 p) x if it is wrong: the sum of both.
