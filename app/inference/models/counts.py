@@ -17,7 +17,7 @@ from app.inference.models.residuals import Residuals, weigh_scores
 _BOUNDS: Final[dict[type, float]] = {np.float32: 20.0, np.float64: 300.0}
 MOST_SAMPLED: Final = 40.0
 """Largest predictor of a count that is drawn."""
-ONE_EVENT: Final = np.float32(0.5)
+_ONE_EVENT: Final = np.float32(0.5)
 """Added to a mean in the scale of its residual: one event at a small mean is then not many deviations."""
 
 
@@ -56,13 +56,24 @@ class Counts(OnePredictor):
         """Whether there is a parameter of noise: no."""
         return False
 
+    @np.errstate(all="ignore")
     def residuals(self, rows: Array32, theta: Array64) -> Residuals:
-        """Compute residuals and their scales. Row zone."""
-        raise NotImplementedError
+        """Compute standardised residuals and their scales.
+
+        They are ``(y - mu) / (r s)`` with the ratio r of variance and mean. The scale is ``s = sqrt((mu + 1/2) / r)``.
+        """
+        mean = self._rates(rows, theta)
+        ratio = self._compute_variance_ratio(mean)
+        scale: Array32 = np.sqrt((mean + _ONE_EVENT) / ratio)
+        return Residuals((rows[:, -1] - mean) / (ratio * scale), scale)
+
+    def _compute_variance_ratio(self, mean: Array32) -> Array32:
+        """Compute the variance of counts over their ``mean``: 1 for Poisson counts."""
+        return np.ones_like(mean)
 
     def largest_residual(self, theta: Array64) -> float:
         """Compute the residual of the largest target at a mean of zero."""
-        return float(max(self.upper, 1.0) / np.sqrt(ONE_EVENT))
+        return float(max(self.upper, 1.0) / np.sqrt(_ONE_EVENT))
 
     @np.errstate(all="ignore")
     def cut_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float, cut: float) -> Array32:

@@ -19,9 +19,8 @@ from app.inference.core.facts import Column
 from app.inference.core.model import Array32, Array64, Expansion, Model
 from app.inference.core.plan import ModelSpec
 from app.inference.models.bounded import SHRINK, bound_scores, compute_norms
-from app.inference.models.counts import MOST_SAMPLED, ONE_EVENT, Counts, clip_predictors
+from app.inference.models.counts import MOST_SAMPLED, Counts, clip_predictors
 from app.inference.models.definition import Family
-from app.inference.models.residuals import Residuals
 from app.inference.models.stein import bound_residuals, choose_length
 from app.inference.models.targets import read_bounds
 from app.inference.private_zone.rowwise import zero_rows_unless
@@ -105,16 +104,9 @@ class NegativeBinomialRegression(Counts):
         zero_rows_unless(residual, np.isfinite(rows[:, -1]))
         return bound_scores(directions, residual, bound.astype(np.float32), clip)
 
-    @np.errstate(all="ignore")
-    def residuals(self, rows: Array32, theta: Array64) -> Residuals:
-        """Compute standardised residuals.
-
-        They are ``(y - mu) / ((1 + alpha mu) s)`` with the scale ``s = sqrt((mu + 1/2) / (1 + alpha mu))``.
-        """
-        mean = self._rates(rows, theta)
-        rest = 1 + np.float32(self.dispersion) * mean
-        scale: Array32 = np.sqrt((mean + ONE_EVENT) / rest)
-        return Residuals((rows[:, -1] - mean) / (rest * scale), scale)
+    def _compute_variance_ratio(self, mean: Array32) -> Array32:
+        """Compute ``1 + alpha mu``."""
+        return 1 + np.float32(self.dispersion) * mean
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:

@@ -14,10 +14,9 @@ from app.inference.core.facts import Column
 from app.inference.core.model import Array32, Array64, Expansion, Model
 from app.inference.core.plan import ModelSpec
 from app.inference.models.bounded import SHRINK, bound_scores, compute_norms
-from app.inference.models.counts import MOST_SAMPLED, ONE_EVENT, Counts, clip_predictors
+from app.inference.models.counts import MOST_SAMPLED, Counts, clip_predictors
 from app.inference.models.definition import Family
 from app.inference.models.poisson_law import compute_clipped_mean
-from app.inference.models.residuals import Residuals
 from app.inference.models.targets import read_bounds
 from app.inference.private_zone.rowwise import zero_rows_unless
 
@@ -74,13 +73,6 @@ class PoissonRegression(Counts):
         residual = np.clip(rows[:, -1] - rate, -cut, cut) - mean
         zero_rows_unless(residual, np.isfinite(rows[:, -1]))
         return bound_scores(directions, residual, cut + np.abs(mean), clip)
-
-    @np.errstate(all="ignore")
-    def residuals(self, rows: Array32, theta: Array64) -> Residuals:
-        """Compute ``(y - rate) / s`` with the scale ``s = sqrt(rate + 1/2)``."""
-        rate = self._rates(rows, theta)
-        scale: Array32 = np.sqrt(rate + ONE_EVENT)
-        return Residuals((rows[:, -1] - rate) / scale, scale)
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:

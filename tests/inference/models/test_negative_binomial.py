@@ -32,6 +32,16 @@ def test_the_log_likelihood_is_scipys_up_to_a_constant(alpha: float) -> None:
     np.testing.assert_allclose(found - found[:, :1], exact - exact[:, :1], rtol=1e-7, atol=1e-7)
 
 
+@DISPERSIONS
+def test_a_residual_times_its_scale_is_the_score(alpha: float) -> None:
+    rng = np.random.default_rng(1)
+    x, y, theta = np.column_stack((rng.uniform(-1, 1, 50), np.ones(50))), rng.integers(0, 30, 50), np.array([0.7, -0.2])
+    model = NegativeBinomialRegression(2, 0, 30, alpha)
+    rows = model.fold(x, y.astype(float)).astype(np.float32)
+    found = model.residuals(rows, theta)
+    np.testing.assert_allclose((found.standard * found.scale)[:, None] * x, model.scores(rows, theta), rtol=1e-4)
+
+
 @pytest.mark.long
 @DISPERSIONS
 @pytest.mark.parametrize("mean", [1e-6, 0.2, 1.0, 7.3, 300.0])

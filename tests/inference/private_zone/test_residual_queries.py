@@ -25,6 +25,9 @@ MODELS: dict[str, ModelSpec] = {
     "linear": ModelSpec("linear-regression", REGRESSORS, "cost", noise_scale=30.0),
     "linear, unknown noise": ModelSpec("linear-regression", REGRESSORS, "cost"),
     "poisson": ModelSpec("poisson-regression", REGRESSORS, "visits"),
+    "negative binomial": ModelSpec("negative-binomial-regression", REGRESSORS, "visits", dispersion=0.7),
+    "student t": ModelSpec("student-t-regression", REGRESSORS, "cost", noise_scale=30.0),
+    "student t, unknown scale": ModelSpec("student-t-regression", REGRESSORS, "cost"),
 }
 KINDS: dict[str, Callable[[np.random.Generator, Model, float, float], Query]] = {
     "cut_score_sum": lambda rng, model, clip, cut: CutScoreSum(_theta(rng, model), _transform(rng, model), clip, cut),
@@ -56,7 +59,7 @@ def _excess(rng: np.random.Generator, model: Model, clip: float, cut: float, squ
 def _rows(rng: np.random.Generator, chosen: str, n: int) -> Array32:
     """Draw design rows with an intercept, and targets far from most predictions."""
     x = np.column_stack([rng.uniform(-1, 1, (n, 3)), np.ones(n)])
-    y = rng.integers(0, 60, n) if chosen == "poisson" else rng.uniform(-1, 1, n)
+    y = rng.integers(0, 60, n) if MODELS[chosen].target == "visits" else rng.uniform(-1, 1, n)
     return np.column_stack([x, y]).astype(np.float32)
 
 
@@ -151,11 +154,11 @@ def test_w14_every_checked_query_has_a_sum_for_any_bound(name: str, chosen: str,
 def _standard(chosen: str, theta: Array64, rows: Array64) -> tuple[Array64, Array64]:
     """Compute standardised residuals and scales from the definitions of the families."""
     x, y = rows[:, :4], rows[:, 4]
-    if chosen == "poisson":
-        rate = np.exp(x @ theta)
-        scale = np.sqrt(rate + 0.5)
-        return (y - rate) / scale, scale
-    sigma = 30.0 / 150.0 if chosen == "linear" else float(np.exp(theta[-1])) / 4
+    if MODELS[chosen].target == "visits":
+        rate, dispersion = np.exp(x @ theta), MODELS[chosen].dispersion or 0.0
+        spread = (rate + 0.5) / (1 + dispersion * rate)
+        return (y - rate) / ((1 + dispersion * rate) * np.sqrt(spread)), np.sqrt(spread)
+    sigma = 30.0 / 150.0 if MODELS[chosen].noise_scale else float(np.exp(theta[-1])) / 4
     return (y - x @ theta[:4]) / sigma, np.full(len(y), 1 / sigma)
 
 
@@ -192,7 +195,7 @@ def _by_hand(name: str, chosen: str, query: Query, rows: Array64) -> Array64:
 def test_answers_match_the_definition(name: str, chosen: str) -> None:
     """Without noise, to the shrinkage and rounding of the grid: 2**-10 of each unit's bound."""
     rng, model = np.random.default_rng(11), _model(chosen)
-    clip = {"poisson": 4.0, "linear": 8.0, "linear, unknown noise": 25.0}[chosen]
+    clip = {"poisson": 4.0, "negative binomial": 2.5}.get(chosen, 8.0 if MODELS[chosen].noise_scale else 25.0)
     query, rows = KINDS[name](rng, model, clip, 1.5), _rows(rng, chosen, 700)
     answer = query.answer(_sum(query, chosen, rows))
     expected = _by_hand(name, chosen, query, rows.astype(np.float64))
@@ -209,7 +212,7 @@ def test_weights_of_cut_scores_do_not_depend_on_targets(chosen: str) -> None:
     query = CutScoreSum(np.zeros(model.dimension), np.eye(model.dimension), 0.1, 1.0)
     row = _rows(rng, chosen, 1)
     there = [row.copy() for _ in range(2)]
-    there[0][0, -1], there[1][0, -1] = (0, 60) if chosen == "poisson" else (-1, 1)
+    there[0][0, -1], there[1][0, -1] = (0, 60) if MODELS[chosen].target == "visits" else (-1, 1)
     both = np.array([query.answer(_sum(query, chosen, each))[:4] for each in there])
     e = np.array([np.clip(_standard(chosen, query.theta, each.astype(float))[0][0], -1, 1) for each in there])
     np.testing.assert_allclose(both[0] * e[1], both[1] * e[0], atol=1e-4)
@@ -283,7 +286,7 @@ def test_no_declared_row_has_a_residual_beyond_the_largest(chosen: str) -> None:
     """The bound follows from declared facts, for predictions within the declared bounds."""
     rng, model = np.random.default_rng(5), _model(chosen)
     rows = _rows(rng, chosen, 3000)
-    rows[:, -1] = rng.choice([0, 60] if chosen == "poisson" else [-1, 1], 3000)
+    rows[:, -1] = rng.choice([0, 60] if MODELS[chosen].target == "visits" else [-1, 1], 3000)
     theta = np.zeros(model.dimension)
     theta[:4] = [0.2, -0.3, 0.1, 0.3]
     e = np.abs(model.residuals(rows, theta).standard)  # type: ignore[attr-defined]

@@ -61,6 +61,8 @@ _ROUNDING = 1e-9
 """Relative difference of noise multipliers that counts as rounding."""
 FAR_TARGETS = 100.0
 """Deviations from a prediction of zero that declared bounds may allow without a warning."""
+_WIDE_FAMILIES = ("negative-binomial-regression", "student-t-regression")
+"""Families that describe far targets: of counts, and of other numbers."""
 UNRESOLVED = 1.2
 """Resolution of the schedule above which the posterior's shape is uncertain."""
 
@@ -242,9 +244,9 @@ def _are_alike(one: PlannedQuery, other: PlannedQuery) -> bool:
     return shapes[0] == shapes[1] and math.isclose(*noises, rel_tol=_ROUNDING)
 
 
-def list_warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str, ...]:
+def list_warnings(request: PlanRequest, problem: Problem, schedule: Schedule) -> tuple[str, ...]:
     """Warn of plans whose result will be inaccurate, before budget is spent."""
-    warnings = list(warn_of_size(size, problem.model))
+    warnings = list(warn_of_size(request.size, problem.model))
     if schedule.regime is Regime.COLUMNS:
         warnings.append(
             "with this many parameters and this much noise, correlations between features are not measured; fewer "
@@ -255,15 +257,12 @@ def list_warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str,
             "with this many parameters and this much noise, the posterior's shape is only roughly right, and too wide "
             "in some directions; fewer features, more slots or a larger epsilon help"
         )
-    model = problem.model
-    if (
-        schedule.unbounded
-        and not schedule.redescending
-        and require_residuals(model).largest_residual(problem.prior.mean) > FAR_TARGETS
-    ):
+    narrow = schedule.unbounded and request.model.family not in _WIDE_FAMILIES
+    if narrow and require_residuals(problem.model).largest_residual(problem.prior.mean) > FAR_TARGETS:
+        counts, numbers = _WIDE_FAMILIES
         warnings.append(
             "the declared bounds allow targets that this model cannot explain; if such targets occur, "
-            "negative-binomial-regression for counts or student-t-regression for other numbers describes them better"
+            f"{counts} for counts or {numbers} for other numbers describes them better"
         )
     return tuple(warnings)
 

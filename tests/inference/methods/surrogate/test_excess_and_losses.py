@@ -1,11 +1,13 @@
 """The excess beyond a cut, and the expected losses of a score, by simulation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from app.inference.core.linear_algebra import invert
 from app.inference.core.model import Array64
-from app.inference.methods.surrogate.excess import Excess, ResidualCounts, combine
+from app.inference.methods.surrogate.excess import Excess, ResidualCounts, combine, show_excess
 from app.inference.methods.surrogate.information import make_frame
 from app.inference.methods.surrogate.regression import Score, find_mode
 from app.inference.methods.surrogate.rows import Rows
@@ -63,6 +65,52 @@ def test_excess_is_added_only_to_scores_with_its_cut(cut: float, moved: bool) ->
     excess = Excess(query, sums, variance=np.full(2, 1e-6), spread=0.0, answers=(sums,))
     mean = find_mode(rows, frame, theta, prior, (score,), excess=excess).mean
     assert (abs(mean[-1]) > 0.01) == moved
+
+
+def test_early_excess_has_one_error_for_all_scores_with_its_cut() -> None:
+    """An average does not lower it. Scores with another cut do not have it."""
+    case, theta = Case("linear-regression", features=2, noise_scale=2.0), np.zeros(3)
+    rows, prior = _rows(case, 5000.0), case.problem.prior
+    information = rows.information(theta)
+    frame = make_frame(rows, theta, information + prior.precision(theta), prior)
+    query = ExcessSum(theta, 3.0, scale=5.0, centre=0.0, spread=1.0, squares=0.0, clip=1e3)
+    early = Excess(query, np.array([500.0, 0.0]), np.array([1e4, 1.0]), spread=0.0, answers=())
+    score = Score(theta, np.zeros(3), 1e-6 * information, np.ones(len(rows.draws)), cut=3.0)
+    one, four = (find_mode(rows, frame, theta, prior, (score,) * many, early=early) for many in (1, 4))
+    other = find_mode(rows, frame, theta, prior, (replace(score, cut=1.0),))
+    same = find_mode(rows, frame, theta, prior, (replace(score, cut=1.0),), early=early)
+    assert one.mean[-1] == pytest.approx(500.0 * 5.0 / information[-1, -1], rel=0.1)
+    assert four.mean[-1] == pytest.approx(one.mean[-1], rel=0.1)
+    assert four.covariance[-1, -1] == pytest.approx(one.covariance[-1, -1], rel=0.3)
+    assert one.covariance[-1, -1] > 100 * other.covariance[-1, -1]
+    np.testing.assert_allclose(same.mean, other.mean)
+
+
+@pytest.mark.parametrize(("share", "seen"), [(0.0, False), (0.05, True)])
+def test_histogram_shows_the_excess_beyond_an_earlier_cut(share: float, seen: bool) -> None:
+    """One row in twenty is 6 deviations away, on one side. Without such rows, the prediction by the model is left."""
+    rng, count = np.random.default_rng(6), 20_000
+    residuals = rng.standard_normal(count) + 6 * (rng.random(count) < share)
+    sides = [np.histogram(np.abs(residuals[residuals * side > 0]), [*EDGES, np.inf])[0] for side in (-1, 1)]
+    counts = np.array(sides) + 5 * rng.standard_normal((2, len(EDGES)))
+    shown = ResidualCounts(counts, 5.0, 600.0, rng.standard_normal(100_000), count)
+    query = ExcessSum(np.zeros(2), cut=2.0, scale=1.0, centre=0.0, spread=1.0, squares=0.5, clip=1e3)
+    found = show_excess(query, shown)
+    inside = np.clip(residuals, -2, 2)
+    truth = np.array([np.sum(residuals - inside), 0.5 * np.sum(residuals**2 - inside**2)])
+    assert np.all(np.abs(found.sums[[0, 2]] - truth) < 4 * np.sqrt(found.variance[[0, 2]]) + 0.1 * np.abs(truth))
+    usual = np.broadcast_to(found.usual, 3)[2]
+    assert bool(abs(found.sums[2] - usual) > 0.3 * usual) == seen
+    # The histogram does not show where along the predictor the excess is.
+    assert np.sqrt(found.variance[1]) >= 0.9 * abs(truth[0]) * seen
+
+
+def test_histogram_without_far_residuals_leaves_the_prediction() -> None:
+    shown = ResidualCounts(np.zeros((2, len(EDGES))), 5.0, 600.0, np.random.default_rng(0).standard_normal(9999), 500.0)
+    query = ExcessSum(np.zeros(2), cut=2.0, scale=1.0, centre=0.0, spread=1.0, squares=0.0, clip=1e3)
+    found = show_excess(query, shown)
+    np.testing.assert_array_equal(found.sums, found.usual)
+    assert np.all(np.isfinite(found.variance))
 
 
 def test_expected_losses_of_a_score_are_those_of_a_simulation() -> None:

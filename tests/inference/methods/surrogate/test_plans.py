@@ -61,6 +61,7 @@ def test_plan_states_its_version_and_is_the_same_again(family: str, sigma: float
         (Case("linear-regression", features=3, noise_scale=0.05), True),
         (Case("linear-regression", features=3, noise_scale=1.0), False),
         (Case("negative-binomial-regression", features=3), False),
+        (Case("student-t-regression", features=3, noise_scale=0.05), False),
     ],
 )
 def test_plan_warns_of_targets_far_from_any_prediction(case: Case, far: bool) -> None:

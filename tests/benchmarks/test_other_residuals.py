@@ -1,0 +1,69 @@
+"""The default method on targets that do not follow their family."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.inference.core.facts import Column
+from app.inference.core.model import Array64
+from benchmarks.cases import Case, compute_full_posterior
+from benchmarks.measures import fit_posterior
+from benchmarks.runs import Job, make_seeded_release
+from benchmarks.tables.drawn import Features, Target, assemble
+from support.divergence import compute_divergence
+
+ROWS = 20_000
+
+
+def _make_case(values: Array64, x: Array64, target: Target) -> Case:
+    column = target.column
+    assert column is not None
+    inside = np.clip(values, column.lower, column.upper)
+    features = Features("one", (Column("x", "real", -1, 1),), (x,))
+    case = assemble(features, replace(target, values=inside))
+    return replace(case, name="one", exact=compute_full_posterior(case))
+
+
+def _release(case: Case, epsilon: float) -> tuple[float, float, bool]:
+    """Measure the KL to the full posterior and the stated KL; the third value is whether it is calibrated."""
+    assert case.exact is not None
+    release = make_seeded_release(Job(case, "dp-psvi-surrogate", 50, 1, {}, epsilon))
+    kl = compute_divergence(fit_posterior(case, release), case.exact)
+    assert release.reliability is not None
+    return kl, float(release.diagnostics["noise_kl"]), release.reliability.is_calibrated
+
+
+@pytest.mark.parametrize("law", ["t(3)", "exponential"])
+def test_early_scores_do_not_fix_an_unknown_scale(law: str) -> None:
+    """Scores before the histogram of residuals have another cut; their scale is that of the centre of the residuals."""
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1, 1, ROWS)
+    residuals = rng.standard_t(3, ROWS) if law == "t(3)" else rng.exponential(1, ROWS) - 1
+    case = _make_case(1 + 2 * x + residuals, x, Target("linear-regression", Column("y", "real", -15, 15), x))
+    kl, stated, _ = _release(case, 2.0)
+    assert kl < 40
+    assert kl < 2 * stated
+
+
+def test_counts_that_vary_more_than_stated_are_not_cut_away() -> None:
+    """The model states a dispersion of 1; it is 4."""
+    rng = np.random.default_rng(6)
+    x = rng.uniform(-1, 1, ROWS)
+    counts = rng.poisson(np.exp(1 + 0.5 * x) * rng.gamma(0.25, 4, ROWS)).astype(np.float64)
+    column = Column("y", "integer", 0, 150)
+    case = _make_case(counts, x, Target("negative-binomial-regression", column, x, dispersion=1.0))
+    kl, stated, calibrated = _release(case, 1.0)
+    assert kl < 20
+    assert kl < 2 * stated or not calibrated
+
+
+def test_search_with_scores_that_redescend_starts_with_cut_residuals() -> None:
+    """The search begins 30 scales from most targets, where Student-t scores are small."""
+    rng = np.random.default_rng(7)
+    x = rng.uniform(-1, 1, ROWS)
+    values = 30 + 5 * x + rng.standard_t(4, ROWS)
+    target = Target("student-t-regression", Column("y", "real", -60, 60), x, noise_scale=1.0)
+    kl, stated, _ = _release(_make_case(values, x, target), 1.0)
+    assert kl < 5
+    assert kl < 5 * stated
