@@ -159,6 +159,9 @@ papers: $(INSTALLED) ## The papers' experiments, into docs/benchmarks and docs/p
 private-table: $(INSTALLED) ## Accuracy of private releases on four named tables, with targets, into docs/benchmarks
 	$(BIN)/python -m benchmarks.papers private-table
 
+other-residuals: $(INSTALLED) ## The same for counts and residuals that do not follow their family, with targets, into docs/benchmarks
+	$(BIN)/python -m benchmarks.papers other-residuals
+
 unseen: $(INSTALLED) ## The same on eighteen tables of other shapes, relative to their floors, into docs/benchmarks
 	$(BIN)/python -m benchmarks.papers unseen
 

@@ -28,6 +28,7 @@ from benchmarks.experiments import (
     influence,
     linear_regression,
     logistic,
+    other_residuals,
     outliers,
     privacy_sweep,
     private_sizes,
@@ -57,6 +58,7 @@ EXPERIMENTS: Final = (
     outliers.EXPERIMENT,
     robust_logistic.EXPERIMENT,
     private_table.EXPERIMENT,
+    other_residuals.EXPERIMENT,
     unseen.EXPERIMENT,
     scaling.EXPERIMENT,
 )

@@ -14,9 +14,9 @@ from benchmarks.targets import render_targets
 
 INTRODUCTION: Final = """# Benchmarks
 
-Written by `make papers`, `make private-table`, `make unseen` and `make scaling`. Edit the commands, not this page.
-Each table shows medians over seeds. Its CSV file has every run, with accuracy and log-likelihood on held-out rows,
-processor time and memory. `python -m benchmarks.papers --help` shows how to run one experiment, or one method of it.
+Written by `make papers`, `make private-table`, `make other-residuals`, `make unseen` and `make scaling`. Edit the
+commands, not this page. Each table shows medians over seeds. Its CSV file has every run, with accuracy and
+log-likelihood on held-out rows, processor time and memory. `python -m benchmarks.papers --help` shows how to run one experiment, or one method of it.
 
 - KL is from the posterior of the coreset to the full posterior, in nats. Both are Laplace approximations with full
   covariance; these are exact for normal likelihoods.
