@@ -16,7 +16,8 @@ INTRODUCTION: Final = """# Benchmarks
 
 Written by `make papers`, `make private-table`, `make other-residuals`, `make unseen` and `make scaling`. Edit the
 commands, not this page. Each table shows medians over seeds. Its CSV file has every run, with accuracy and
-log-likelihood on held-out rows, processor time and memory. `python -m benchmarks.papers --help` shows how to run one experiment, or one method of it.
+log-likelihood on held-out rows, processor time and memory. `python -m benchmarks.papers --help` shows how to run one
+experiment, or one method of it.
 
 - KL is from the posterior of the coreset to the full posterior, in nats. Both are Laplace approximations with full
   covariance; these are exact for normal likelihoods.

@@ -100,8 +100,8 @@ EXPERIMENT = Experiment(
     "Targets that do not follow their family",
     f"{METHOD} at its defaults, M = {SIZE}. *Visits* are those to a doctor by five columns (RAND health insurance): "
     "counts that vary more than Poisson counts, and more than negative binomial counts of the default dispersion. The "
-    f"other tables have {_ROWS:,} rows, one feature, slope 2 and intercept 1. Residuals are heavy-tailed or skewed, and "
-    f"targets are clamped to ±{_BOUND:g}. The model is linear regression unless stated. *At most* is the target: the "
+    f"other tables have {_ROWS:,} rows, one feature, slope 2 and intercept 1. Residuals are heavy-tailed or skewed. "
+    f"Targets are clamped to ±{_BOUND:g}. The model is linear regression unless stated. *At most* is the target: the "
     "largest acceptable KL. The one-shot noise floor assumes targets that follow the model. It is that of one Gaussian "
     "release of the whole budget, which is given the posterior.",
     plan_work,
