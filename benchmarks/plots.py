@@ -91,7 +91,9 @@ def draw(experiment: Experiment, records: Sequence[Record], path: Path) -> None:
     size = (max(4.1 * columns, 6.5), 3.3 * rows + 0.9)
     figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
     order = list_lines(records)
-    for axes, (quantity, data) in zip(grid.flat, panels, strict=True):
+    for spare in grid.flat[len(panels) :]:
+        spare.set_axis_off()
+    for axes, (quantity, data) in zip(grid.flat[: len(panels)], panels, strict=True):
         _panel(axes, experiment.axis(data), quantity, choose(records, data=data), order)
         axes.set_title(data, loc="left", fontsize=10)
     add_legend(figure, list(grid.flat), 4 if columns > 1 else 3)
@@ -109,7 +111,8 @@ def _panel(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record],
         points = _points(axis, quantity, choose(records, method=line))
         if points:
             x, y = [at for at, _ in points], [max(each.median, LEAST) for _, each in points]
-            axes.plot(x, y, color=_QUIET, ls=DASHES[index % len(DASHES)], lw=1.6, label=line, zorder=1)
+            mark = "_" if len(points) == 1 else ""  # a line of one point is not visible
+            axes.plot(x, y, mark, color=_QUIET, ls=DASHES[index % len(DASHES)], lw=1.6, ms=14, label=line, zorder=1)
     axes.set_xscale("log")
     if quantity.logarithmic:
         axes.set_yscale("log")
