@@ -112,7 +112,8 @@ def _panel(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record],
         if points:
             x, y = [at for at, _ in points], [max(each.median, LEAST) for _, each in points]
             mark = "_" if len(points) == 1 else ""  # a line of one point is not visible
-            axes.plot(x, y, mark, color=_QUIET, ls=DASHES[index % len(DASHES)], lw=1.6, ms=14, label=line, zorder=1)
+            dashes = DASHES[index % len(DASHES)]
+            axes.plot(x, y, color=_QUIET, ls=dashes, marker=mark, lw=1.6, ms=14, label=line, zorder=1)
     axes.set_xscale("log")
     if quantity.logarithmic:
         axes.set_yscale("log")
