@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3114, statements=1825, numbers=96)
+LIMITS: Final = Size(modules=15, lines=3159, statements=1856, numbers=97)
 
 
 def measure(folder: Path) -> Size:

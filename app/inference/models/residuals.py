@@ -52,11 +52,13 @@ class UnboundedTargets(Protocol):
     def cut_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float, cut: float) -> Array32:
         """Compute bounded scores with residuals cut to ``+-cut``. Row zone.
 
+        Where scores redescend, a wider scale replaces the cut: they grow up to ``cut``.
+
         Args:
             rows: folded, ``(n, row_width)``.
             theta: the parameter, ``(D,)``.
             transform: ``(k, D)``; the result has the coordinates ``transform @ score``.
-            clip: the largest L2 norm of a transformed score. A weight that depends on the design row alone bounds it.
+            clip: the largest L2 norm of a transformed score.
             cut: in units of ``e``, above 0.
 
         Returns:

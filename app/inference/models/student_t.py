@@ -31,6 +31,8 @@ from app.inference.models.location_scale import REFERENCE, LocationScale, Unknow
 from app.inference.models.student_t_scores import bound_location_scale_scores
 
 DEFAULT_DEGREES: Final = 4.0
+_WIDEST: Final = 1e9
+"""Widest scale of a score over the model's: its square is finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,24 @@ class StudentTRegression(LocationScale):
         e, sigma = self._standardise(rows, theta)
         directions = self.features(rows) @ (transform.astype(np.float32) / sigma).T
         return bound_symmetric_scores(directions, self._slope(e), clip)
+
+    @np.errstate(all="ignore")
+    def cut_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float, cut: float) -> Array32:
+        """Bound the scores of a wider scale, w times that of the model.
+
+        They are ``(nu + 1) w^2 e / (nu w^2 + e^2) x / sigma``, so they grow up to ``e = w sqrt(nu)``. This is ``cut``,
+        unless w is 1. Scores of an unknown scale are cut.
+        """
+        if self.squares:
+            return LocationScale.cut_scores(self, rows, theta, transform, clip, cut)
+        e, sigma = self._standardise(rows, theta)
+        directions = self.features(rows) @ (transform.astype(np.float32) / sigma).T
+        nu, square = self.degrees_of_freedom, np.square(np.clip(cut / np.sqrt(self.degrees_of_freedom), 1, _WIDEST))
+        slope: Array32 = np.square(e)
+        slope += np.float32(nu * square)
+        np.divide(e, slope, out=slope)
+        slope *= np.float32((nu + 1) * square)
+        return bound_symmetric_scores(directions, slope, clip)
 
     @property
     def redescending(self) -> bool:

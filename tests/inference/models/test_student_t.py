@@ -57,6 +57,33 @@ def test_no_target_exceeds_the_bound(nu: float, clip: float) -> None:
         )
 
 
+@DEGREES
+@pytest.mark.parametrize("cut", [0.5, 20.0, 3e3, 1e30])
+def test_no_target_exceeds_the_bound_with_a_wider_scale(nu: float, cut: float) -> None:
+    """W5, as without one. The score of zero bounds and no cut is that of the model."""
+    e = np.concatenate((np.linspace(0, 12, 4001), np.geomspace(1e-12, 1e15, 2001)))
+    x, transform = np.tile([0.3, -0.8, 1.0], (2 * len(e), 1)), np.random.default_rng(1).standard_normal((3, 3))
+    model, theta = StudentTRegression(3, 0.25, nu), np.zeros(3)
+    rows = model.fold(x, np.concatenate((e, -e)) / 4).astype(np.float32)
+    for clip in (0.02, 50.0):
+        lengths = np.linalg.norm(model.cut_scores(rows, theta, transform, clip, cut).astype(np.float64), axis=1)
+        assert lengths.max() <= clip
+        assert lengths.max() > 0.4 * min(clip, np.linalg.norm(model.scores(rows, theta), axis=1).max())
+
+
+@DEGREES
+def test_scores_of_a_wider_scale_grow_up_to_the_cut(nu: float) -> None:
+    """Below the first cut, they are the scores of the model."""
+    model, e = StudentTRegression(1, 1.0, nu), np.linspace(-60, 60, 2401)
+    rows, own = model.fold(np.ones((len(e), 1)), e).astype(np.float32), (nu + 1) * e / (nu + e**2)
+    for cut in (0.1, 1.0, 15.0, 40.0):
+        found = model.cut_scores(rows, np.zeros(1), np.eye(1), 1e6, cut)[:, 0]
+        assert abs(e[int(np.argmax(found))]) == pytest.approx(max(cut, np.sqrt(nu)), abs=0.05)
+        np.testing.assert_allclose(found, -found[::-1], rtol=1e-5)
+        if cut <= np.sqrt(nu):
+            np.testing.assert_allclose(found, own, rtol=1e-5, atol=1e-12)
+
+
 def test_scale_score_needs_no_coefficients() -> None:
     """The metric may have a coordinate in which the coefficients have no part."""
     model = StudentTRegressionOfUnknownScale(2, 0.25, 4.0)
@@ -71,7 +98,10 @@ def test_no_residual_makes_a_subnormal_number(nu: float) -> None:
     y = np.geomspace(1e-16, 1e10, 10_001) / 4
     model = StudentTRegressionOfUnknownScale(2, 0.25, nu)
     rows = model.fold(np.ones((len(y), 2)), y).astype(np.float32)
+    known = StudentTRegression(2, 0.25, nu)
     with np.errstate(under="raise"):
+        for cut in (1.0, 1e4, 1e30):
+            known.cut_scores(rows, np.zeros(2), np.eye(2), 1.0, cut)
         model.scores(rows, np.zeros(3))
         for transform in (np.eye(3), 1e-3 * np.eye(3)):
             model.bounded_scores(rows, np.zeros(3), transform, 1.0)

@@ -200,7 +200,7 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
         uniform=setup.design.target is None,
         noise=draw_noise(rng, setup.model, len(draws)) if isinstance(setup.model, UnknownScale) else None,
     )
-    theta, cut = setup.prior.mean, TUNING.first_cut if setup.schedule.cuts_residuals(0) else None
+    theta, cut = setup.prior.mean, TUNING.first_cut if setup.schedule.cuts_residuals else None
     information = rows.information(theta) + setup.prior.precision(theta)
     begun = Search(
         setup, setup.schedule.openings, rows, theta, information, population.count, moments.count_noise, cut=cut

@@ -181,8 +181,8 @@ def plan_queries(setup: Setup) -> tuple[PlannedQuery, ...]:
         Ask.RESIDUALS: (ResidualHistogram.kind, 2 * len(EDGES), schedule.residuals_share),
         Ask.EXCESS: (ExcessSum.kind, 3 if setup.squares else 2, TUNING.excess_share),
     }
+    scores = CutScoreSum.kind if schedule.cuts_residuals else BoundedScoreSum.kind
     for ask, turn in schedule.program:
-        scores = CutScoreSum.kind if schedule.cuts_residuals(turn) else BoundedScoreSum.kind
         kind = lengths_of.get(ask, (scores, size, float(schedule.score_shares[turn])))
         planned.append(query(*kind))
     return tuple(planned)
@@ -200,7 +200,9 @@ def describe_clipping(setup: Setup) -> str:
         "excess beyond the cut, C is that of the furthest residual in the histogram."
     )
     if setup.schedule.redescending:
-        residuals = " A noised histogram of residuals, of C = 1, is a check."
+        wide = " Scores are of a wider scale while noised answers leave the linear predictor in doubt."
+        check = " A noised histogram of residuals, of C = 1, is a check."
+        residuals = wide + check if setup.schedule.cuts_residuals else check
     return (
         "Version 2. Each unit's contribution to a query is clipped to norm C (L2 norm; for matrices, Frobenius norm), "
         f"divided by C/2^{GRID_BITS} and rounded to integers whose squares sum to at most 2^{2 * GRID_BITS}. Lengths: "

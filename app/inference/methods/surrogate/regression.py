@@ -246,7 +246,9 @@ def _compute_lost(
     kept = np.array([score.kept for score in scores])
     root = np.array([score.kept if score.root is None else score.root for score in scores])
     scale = rows.count / len(along)
-    both = scale * np.einsum("km,lm,md->dkl", root, root, along, optimize=True)
+    # Scores with different bounds differ in the part that is no multiple of the score, too.
+    rest = np.sqrt(np.maximum(root**2 - kept**2, 0))
+    both = scale * sum(np.einsum("km,lm,md->dkl", part, part, along, optimize=True) for part in (kept, rest))
     each = scale * kept @ along  # (K, D)
     full = np.maximum(scale * along.sum(axis=0), 1e-12)
     lost = (1 + TUNING.misfit * rows.count) * (both - each.T[:, :, None] * each.T[:, None, :] / full[:, None, None])

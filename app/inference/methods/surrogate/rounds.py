@@ -74,8 +74,12 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     if rows.uniform and search.mode is not None:  # rows are as far from theta as the mode may be
         rows = rows.around(theta, search.mode.covariance)
     frame = make_frame(rows, theta, search.information, setup.prior)
-    cut = search.cut
-    response = respond(rng, rows, theta, frame, labels=setup.labels, cut=cut)
+    cut, spread = search.cut, None
+    if cut is not None and schedule.redescending:
+        spread = _doubt_predictors(search)
+        deviations = spread * require_residuals(setup.model).largest_residual(theta) / 2
+        cut = max(1.0, TUNING.widening * float(np.sqrt(np.mean(deviations**2))))
+    response = respond(rng, rows, theta, frame, labels=setup.labels, cut=cut, spread=spread)
     design = design_score(
         rows,
         frame,
@@ -113,6 +117,18 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     return _move(replace(search, scores=scores, mode=mode), mode, last=turn == schedule.rounds - 1)
 
 
+def _doubt_predictors(search: Search) -> Array64:
+    """Compute standard deviations ``(M,)`` of the draws' linear predictors.
+
+    They come from the doubt about the mode, or at first from the prior. A predictor within the declared bounds, -1 and
+    1, has a deviation of about a half.
+    """
+    draws, prior = search.rows.draws, search.setup.prior
+    doubt = invert(prior.precision(search.theta)) if search.mode is None else search.mode.covariance
+    variance = np.vecdot(draws @ doubt[: draws.shape[1], : draws.shape[1]], draws)
+    return np.asarray(np.sqrt(np.clip(variance, 0, 0.25)))
+
+
 def _move(search: Search, mode: Mode, *, last: bool) -> Search:
     """Step to the mode, and carry the information there.
 
@@ -140,7 +156,7 @@ def _move(search: Search, mode: Mode, *, last: bool) -> Search:
 def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:
     """Ask a histogram of residuals, and choose the cut of all further scores.
 
-    Scores that redescend have no cut from here on; the histogram is then only a check.
+    For scores that redescend, the histogram is only a check.
     """
     setup, schedule, model = search.setup, search.setup.schedule, search.setup.model
     share, query = schedule.residuals_share, ResidualHistogram(search.theta)
@@ -149,7 +165,7 @@ def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _tur
     largest = require_residuals(model).largest_residual(search.theta)
     residuals = ResidualCounts(counts, schedule.noise_of(share, 1.0), largest, simulated, search.rows.count)
     if schedule.redescending:
-        return replace(search, residuals=residuals, cut=None)
+        return replace(search, residuals=residuals)
     cut = choose_cut(
         residuals,
         count=search.rows.count,

@@ -42,7 +42,7 @@ class Schedule:
     ``sigma`` is the noise multiplier of the whole budget, ``rate`` the sampling rate q. ``dimension`` is D, the number
     of parameters. ``centres``: means of columns may be asked for, so that squares are around them. ``tails``: tails of
     columns may be. ``unbounded``: residuals have no natural bound, so they are cut. ``redescending``: far residuals
-    have small scores, so residuals are cut in the first rounds only. ``squares``: the noise scale is unknown.
+    have small scores, so scores are widened while the mode is in doubt. ``squares``: the noise scale is unknown.
     ``asked_rounds`` is a requested number of rounds; None: it depends on the noise.
     """
 
@@ -132,13 +132,13 @@ class Schedule:
         """The round of the histogram of residuals: the search is near the mode by then."""
         return self.rounds // 2
 
-    def cuts_residuals(self, turn: int) -> bool:
-        """Whether the score of a round has cut residuals.
+    @property
+    def cuts_residuals(self) -> bool:
+        """Whether scores have a cut.
 
-        In the middle of the search, scores that redescend replace them. With an unknown scale, they do so from the
-        start: the prior's scale is wide, so no residual is far out.
+        Scores that redescend have none if the scale is unknown: the prior's scale is wide, so no residual is far out.
         """
-        return self.unbounded and not (self.redescending and (self.squares or turn >= self.residuals_turn))
+        return self.unbounded and not (self.redescending and self.squares)
 
     @property
     def excess_turns(self) -> tuple[int, ...]:

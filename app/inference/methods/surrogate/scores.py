@@ -21,7 +21,7 @@ from app.inference.models.residuals import require_residuals
 _LEAST, _MOST, _STEPS = 0.02, 6000.0, 36
 """The grid of bounds, over the median length of the draws: ends and number of points."""
 _MOST_PART = 4.0
-"""Largest part of a score that redescends: a cut residual may be longer than its score."""
+"""Largest part of a score that redescends: that of a wider scale may be longer."""
 _WHOLE = 0.98
 """Part of a score that counts as the whole score."""
 _JITTER = 1e-6
@@ -74,7 +74,14 @@ def bound_scores(  # noqa: PLR0917  (arguments of a query)
 
 
 def respond(
-    rng: np.random.Generator, rows: Rows, theta: Array64, frame: Frame, *, labels: bool, cut: float | None
+    rng: np.random.Generator,
+    rows: Rows,
+    theta: Array64,
+    frame: Frame,
+    *,
+    labels: bool,
+    cut: float | None,
+    spread: Array64 | None = None,
 ) -> Response:
     """Simulate the response at ``theta``.
 
@@ -88,15 +95,15 @@ def respond(
         frame: the belief at ``theta``.
         labels: whether targets are binary.
         cut: the distance at which residuals are cut, in deviations; None: they are not cut.
+        spread: the standard deviations ``(M,)`` of targets by the doubt about ``theta``; None: there is no doubt.
     """
     times = 1 if labels or rows.uniform else TUNING.targets
     transform = invert(frame.own)
     length = np.sqrt(np.square(frame.white).sum(axis=(1, 2)))
     usual = max(float(np.median(length)), 1e-30)
     whole, kept, square = np.zeros(len(rows.draws)), *np.zeros((2, len(rows.draws), _STEPS))
-    for _ in range(times):
-        folded = rows.fold(rows.model.sample_targets(rng, rows.draws, theta))
-        scores = rows.model.scores(folded, theta).astype(np.float64) @ transform.T
+    for folded, whole_scores in _simulate(rng, rows, theta, times, spread):
+        scores = whole_scores @ transform.T
         whole += np.vecdot(scores, scores)
         for step, distance in enumerate(np.geomspace(_LEAST, _MOST, _STEPS)):
             clip = distance * usual * (cut or 1.0)
@@ -122,6 +129,23 @@ def respond(
     whole = np.exp(offset + np.log(_MOST / _LEAST) / (_STEPS - 1) * steps) * (cut is None)
     kept, root = (np.maximum.accumulate(each, axis=1) for each in (kept, root))
     return Response(kept, root, offset, widest, mistakes, whole)
+
+
+def _simulate(
+    rng: np.random.Generator, rows: Rows, theta: Array64, times: int, spread: Array64 | None
+) -> Iterator[tuple[Array32, Array64]]:
+    """Yield folded rows and their scores at the mode, ``times`` times.
+
+    Targets follow the model at a mode that is in doubt by ``spread``. Doubts are in pairs, whose mean hardly varies.
+    """
+    shift = np.zeros(1)
+    for turn in range(times):
+        if spread is not None and turn % 2 == 1:
+            shift = -shift
+        else:
+            targets = rows.model.sample_targets(rng, rows.draws, theta)
+            shift = shift if spread is None else spread * rng.standard_normal(len(spread))
+        yield rows.fold(targets + shift), rows.model.scores(rows.fold(targets), theta).astype(np.float64)
 
 
 def limit_mistakes(pull: Array64) -> float:

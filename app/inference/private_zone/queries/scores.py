@@ -84,9 +84,9 @@ class CutScoreSum(_ScoreSum):
     """The sum ``sum_b w_b W score(x_b)`` of scores with residuals cut to ``+-cut``.
 
     The weight ``w_b`` depends on the design row alone and bounds the norm by C. The mean is biased by the part of
-    residuals beyond the cut, which :class:`app.inference.private_zone.queries.residuals.ExcessSum` measures. The sum
-    over a unit of several rows is clipped to C in addition. The model has
-    :class:`app.inference.models.residuals.UnboundedTargets`.
+    residuals beyond the cut, which :class:`app.inference.private_zone.queries.residuals.ExcessSum` measures. Scores
+    that redescend have a wider scale instead, and are clipped to C. The sum over a unit of several rows is clipped to C
+    in addition. The model has :class:`app.inference.models.residuals.UnboundedTargets`.
     """
 
     cut: float

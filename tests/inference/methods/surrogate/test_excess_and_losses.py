@@ -113,6 +113,32 @@ def test_histogram_without_far_residuals_leaves_the_prediction() -> None:
     assert np.all(np.isfinite(found.variance))
 
 
+@pytest.mark.parametrize(("family", "cut"), [("linear-regression", 3.0), ("student-t-regression", 24.0)])
+def test_doubt_about_the_mode_lowers_the_part_that_a_cut_leaves(family: str, cut: float) -> None:
+    """It is the mean slope of a cut score over that of the score."""
+    case = Case(family, features=2, noise_scale=0.1)
+    rows, theta = _rows(case, 800.0), np.array([0.3, -0.2, 0.4])
+    model, prior = case.problem.model, case.problem.prior
+    frame = make_frame(rows, theta, rows.information(theta) + prior.precision(theta), prior)
+    sigma = model.scale(theta)  # type: ignore[attr-defined]
+    spread = np.full(len(rows.draws), 8 * sigma)
+    parts = []
+    for each in (None, spread):
+        response = respond(np.random.default_rng(1), rows, theta, frame, labels=False, cut=cut, spread=each)
+        parts.append(response.share(np.full(len(rows.draws), 1e9))[0].mean())
+    rng, step = np.random.default_rng(2), 0.1 * sigma
+    targets = np.concatenate([model.sample_targets(rng, rows.draws, theta) for _ in range(100)])
+    x = np.tile(rows.draws, (100, 1))
+    moved = targets + 8 * sigma * rng.standard_normal(len(targets))
+    ends = [
+        model.cut_scores(model.fold(x, y).astype(np.float32), theta, np.eye(3), 1e9, cut)[:, -1].mean()  # type: ignore[attr-defined]
+        for y in (moved - step, moved + step)
+    ]
+    slope = rows.information(theta)[-1, -1] / rows.count
+    assert parts[1] == pytest.approx((ends[1] - ends[0]) / (2 * step) / slope, rel=0.1)
+    assert parts[1] < 0.9 * parts[0]
+
+
 def test_expected_losses_of_a_score_are_those_of_a_simulation() -> None:
     """Noise and lost information, in nats of one Newton step."""
     case = Case(features=2)

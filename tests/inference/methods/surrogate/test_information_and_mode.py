@@ -320,6 +320,19 @@ def test_wrong_score_far_from_the_mode_is_no_surprise(wrong: int, off: float, *,
     assert (found.surprise > TUNING.most_surprise) is surprising
 
 
+def test_scores_with_different_bounds_do_not_cancel_each_others_errors() -> None:
+    """Only a multiple of the whole score is information. The rest is an error."""
+    case = Case(features=3)
+    rows, prior = _rows(case), case.problem.prior
+    truth, ones = np.array([0.4, -0.6, 0.3, 0.2]), np.ones(600)
+    frame = _frame(case, rows, truth)
+    score = Score(truth, prior.precision(truth) @ truth, 1e-4 * frame.back @ frame.back.T, ones)
+    parts = [replace(score, kept=part * ones, gradient=part * score.gradient) for part in (0.3, 0.6, 0.9)]
+    alone = find_mode(rows, frame, truth, prior, parts).covariance
+    also = find_mode(rows, frame, truth, prior, [replace(each, root=1.5 * ones) for each in parts]).covariance
+    assert np.all(also.diagonal() > 3 * alone.diagonal())
+
+
 def test_wrong_labels_are_at_most_as_many_as_the_predictions_allow() -> None:
     """Labels that are certain leave room for few wrong ones; at zero, the usual share counts."""
     pull = np.array([[1e-4, 20.0], [10.0, 2e-4]])

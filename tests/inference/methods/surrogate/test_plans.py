@@ -137,12 +137,21 @@ def test_shortened_plan_keeps_each_kind_of_query(family: str, sigma: float) -> N
         ("linear-regression", {"cut_score_sum", "residual_histogram", "excess_sum"}),
         ("poisson-regression", {"cut_score_sum", "residual_histogram", "excess_sum"}),
         ("gaussian-mean", {"bounded_score_sum"}),
+        ("student-t-regression", {"bounded_score_sum", "residual_histogram"}),
     ],
 )
 def test_residuals_are_asked_where_no_bound_is_natural(family: str, kinds: set[str]) -> None:
     planned = {query.kind for query in Case(family).plan(3.0).queries}
     every = {"bounded_score_sum", "cut_score_sum", "residual_histogram", "excess_sum"}
     assert planned & every == kinds
+
+
+def test_scores_of_a_known_student_t_scale_are_widened() -> None:
+    """The certificate states it."""
+    plan = Case("student-t-regression", features=3, noise_scale=0.05).plan(3.0)
+    assert {query.kind for query in plan.queries if "score" in query.kind} == {"cut_score_sum"}
+    assert "wider scale" in plan.clipping
+    assert "wider scale" not in Case("student-t-regression", features=3).plan(3.0).clipping
 
 
 @EVERY_FAMILY
