@@ -7,6 +7,7 @@ from scipy.stats import nbinom
 from app.inference.core.model import Array64
 from app.inference.models.negative_binomial import NegativeBinomialRegression
 from app.inference.models.stein import bound_residuals, choose_length
+from support.underflow import raise_underflow
 
 DISPERSIONS = pytest.mark.parametrize("alpha", [1e-3, 0.1, 1.0, 10.0, 1e3])
 CUTS = np.array([0.01, 0.3, 1.0, 2.0, 4.0, 30.0, 1e6])
@@ -100,12 +101,11 @@ def test_no_mean_makes_a_subnormal_number(alpha: float) -> None:
     for y in (0.0, 1.0, 3.0, 1e6):
         rows = model.fold(np.column_stack((predictors, np.ones(4001))), np.full(4001, y)).astype(np.float32)
         theta = np.array([1.0, 0.0])
-        with np.errstate(under="raise"):
-            model.scores(rows, theta)
-            model.information_factors(rows, theta)
-            model.log_likelihood(rows, theta[None].astype(np.float32))
-            for clip in (1e-3, 1.0, 1e3):
-                model.bounded_scores(rows, theta, np.eye(2), clip)
+        raise_underflow(model.scores, rows, theta)
+        raise_underflow(model.information_factors, rows, theta)
+        raise_underflow(model.log_likelihood, rows, theta[None].astype(np.float32))
+        for clip in (1e-3, 1.0, 1e3):
+            raise_underflow(model.bounded_scores, rows, theta, np.eye(2), clip)
 
 
 def test_drawn_counts_have_the_mean_and_variance() -> None:

@@ -12,6 +12,7 @@ from app.inference.core.priors import NormalPrior
 from app.inference.models.student_t import StudentTRegression, StudentTRegressionOfUnknownScale
 from app.inference.models.student_t_scores import LEAST_CUT, MOST_CUT, compute_mean
 from app.inference.post.laplace import fit_laplace
+from support.underflow import raise_underflow
 
 DEGREES = pytest.mark.parametrize("nu", [1.0, 1.5, 4.0, 30.0, 100.0])
 TINY = np.finfo(np.float32).tiny
@@ -99,13 +100,12 @@ def test_no_residual_makes_a_subnormal_number(nu: float) -> None:
     model = StudentTRegressionOfUnknownScale(2, 0.25, nu)
     rows = model.fold(np.ones((len(y), 2)), y).astype(np.float32)
     known = StudentTRegression(2, 0.25, nu)
-    with np.errstate(under="raise"):
-        for cut in (1.0, 1e4, 1e30):
-            known.cut_scores(rows, np.zeros(2), np.eye(2), 1.0, cut)
-        model.scores(rows, np.zeros(3))
-        for transform in (np.eye(3), 1e-3 * np.eye(3)):
-            model.bounded_scores(rows, np.zeros(3), transform, 1.0)
-        model.log_likelihood(rows, np.zeros((1, 3), dtype=np.float32))
+    for cut in (1.0, 1e4, 1e30):
+        raise_underflow(known.cut_scores, rows, np.zeros(2), np.eye(2), 1.0, cut)
+    raise_underflow(model.scores, rows, np.zeros(3))
+    for transform in (np.eye(3), 1e-3 * np.eye(3)):
+        raise_underflow(model.bounded_scores, rows, np.zeros(3), transform, 1.0)
+    raise_underflow(model.log_likelihood, rows, np.zeros((1, 3), dtype=np.float32))
 
 
 def _search(seed: int, *, unknown: bool) -> tuple[float, NDArray[Any]]:
