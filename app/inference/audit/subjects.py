@@ -45,6 +45,7 @@ _SCALE: Final = 0.01
 """Scale of coordinates: they are so large that contributions are clipped."""
 _LOGISTIC: Final = ModelSpec("logistic-regression", _FEATURES, "flag")
 _LINEAR: Final = ModelSpec("linear-regression", _FEATURES, "amount", noise_scale=0.1)
+_TAILED: Final = ModelSpec("student-t-regression", _FEATURES, "amount", noise_scale=0.1)
 _GAUSSIAN: Final = ModelSpec("gaussian", _FEATURES, None)
 _WORDS: Final = ModelSpec("latent-dirichlet-allocation", ("word",), None, topics=2)
 _POISSON: Final = ModelSpec("poisson-regression", _FEATURES, "visits")
@@ -162,6 +163,7 @@ def list_subjects() -> tuple[Subject, ...]:
         ("clipped_score_sum", _LOGISTIC, queries.ClippedScoreSum(_AWAY, large, 2.0), 2.0),
         ("cut_score_sum", _LINEAR, queries.CutScoreSum(_AWAY, large, 2.0, 1.5), 2.0),
         ("cut_score_sum, counts", _POISSON, queries.CutScoreSum(_AWAY, large, 2.0, 1.5), 2.0),
+        ("cut_score_sum, wide", _TAILED, queries.CutScoreSum(_AWAY, large, 2.0, 50.0), 2.0),
         ("information_sum", _LOGISTIC, queries.InformationSum(theta, large, 3.0), 3.0),
         ("moment_sum", _LOGISTIC, queries.MomentSum(_SCALE, _WIDTH, intercept=True, clip=2.0, weight=1.5), 2.0),
         ("mean_sum", _LOGISTIC, queries.MeanSum(_SCALE, _WIDTH, intercept=True, clip=2.0), 2.0),
