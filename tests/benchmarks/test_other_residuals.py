@@ -55,6 +55,32 @@ def test_counts_that_vary_more_than_stated_are_not_cut_away() -> None:
     assert kl < 2 * stated or not calibrated
 
 
+@pytest.mark.parametrize(("stated", "degrees"), [(0.1, 4.0), (0.4, 1.0)])
+def test_stated_scale_that_is_far_too_small_is_not_calibrated(stated: float, degrees: float) -> None:
+    """Most residuals are far then, so the scores' information is less than the model's. The true scale is 5."""
+    rng = np.random.default_rng(8)
+    x = rng.uniform(-1, 1, ROWS)
+    values = 20 * x + 5 * rng.standard_t(4, ROWS)
+    column = Column("y", "real", -70, 70)
+    target = Target("student-t-regression", column, x, noise_scale=stated, degrees_of_freedom=degrees)
+    _, _, calibrated = _release(_make_case(values, x, target), 0.3)
+    assert not calibrated
+
+
+@pytest.mark.parametrize(("rows", "epsilon"), [(2000, 0.3), (20_000, 3.0)])
+def test_centre_of_heavy_tails_is_found_from_far_away(rows: int, epsilon: float) -> None:
+    """Squares of residuals have no mean, and half the range is 1400 scales."""
+    rng = np.random.default_rng(9)
+    x = rng.uniform(-1, 1, rows)
+    values = 20 * x + 0.05 * rng.standard_cauchy(rows)
+    column = Column("y", "real", -70, 70)
+    target = Target("student-t-regression", column, x, noise_scale=0.05, degrees_of_freedom=1.0)
+    kl, stated, calibrated = _release(_make_case(values, x, target), epsilon)
+    assert kl < 5
+    assert kl < 5 * stated
+    assert calibrated
+
+
 @pytest.mark.parametrize(("distance", "most"), [(30.0, 5.0), (400.0, 50.0)])
 def test_search_with_scores_that_redescend_starts_with_wider_ones(distance: float, most: float) -> None:
     """The search begins many scales from most targets, where Student-t scores are small."""

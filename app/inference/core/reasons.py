@@ -85,7 +85,7 @@ WIDE_RESIDUALS: Final = Reason(
     "wide-residuals",
     "Targets are further from the model's predictions than the model allows. "
     "Use negative-binomial-regression for counts, or student-t-regression for other numbers. "
-    "State a larger dispersion or fewer degrees of freedom, if the model takes them.",
+    "State a larger dispersion or noise_scale, or fewer degrees of freedom, if the model takes them.",
 )
 UNEXPLAINED_ANSWERS: Final = Reason(
     "unexplained-answers",

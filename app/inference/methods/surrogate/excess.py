@@ -86,6 +86,14 @@ class ResidualCounts:
         more = shown.sums[1] - self.expect(EDGES[0])[1]
         return bool(more > TUNING.signal * np.sqrt(shown.noise[1]) + TUNING.most_excess * self.count)
 
+    @property
+    def are_far(self) -> bool:
+        """Whether more residuals are far than the model predicts: beyond any distance, clearly and considerably."""
+        beyond = np.cumsum(self.counts.sum(axis=0)[::-1])[::-1]
+        usual = self.count * np.mean(np.abs(self.simulated)[:, None] >= EDGES, axis=0)
+        noise = self.noise * np.sqrt(2 * np.arange(len(EDGES), 0, -1))
+        return bool(np.any(beyond - usual > TUNING.signal * noise + TUNING.most_excess * self.count))
+
     def excess(self, cut: float) -> "ShownExcess":
         """Estimate the excess beyond ``cut``.
 

@@ -124,6 +124,8 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
     # A count at its least value may be any smaller one.
     fewest = max(TUNING.signal * search.count_noise, TUNING.least_count * search.setup.places)
     figures = [points.kl, doubt.nats, doubt.learned, mode.surprise]
+    # Scores that redescend hardly depend on squares of residuals, but on how many are far.
+    wide = residuals is not None and (residuals.are_wide or (schedule.redescending and residuals.are_far))
     hidden = schedule.regime in {Regime.COLUMNS, Regime.CROWDED} and is_dependent(search.setup.design)
     conditions = [
         (np.isfinite(figures).all(), reasons.NOT_FINITE, Grade.NOT_USABLE),
@@ -135,7 +137,7 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
         (search.counted > fewest, reasons.FEW_ROWS, Grade.NOT_USABLE),
         (points.kl <= max(fit[0], fit[1] * doubt.nats), reasons.POINTS_DIFFER, Grade.CENTRE_ONLY),
         (not scattered, reasons.MISFIT, Grade.CENTRE_ONLY),
-        (residuals is None or not residuals.are_wide, reasons.WIDE_RESIDUALS, Grade.CENTRE_ONLY),
+        (not wide, reasons.WIDE_RESIDUALS, Grade.CENTRE_ONLY),
         (not hidden, reasons.DEPENDENT_COLUMNS, Grade.CENTRE_ONLY),
     ]
     return ((reason, grade) for holds, reason, grade in conditions if not holds)

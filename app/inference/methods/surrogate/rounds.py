@@ -165,7 +165,9 @@ def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _tur
     largest = require_residuals(model).largest_residual(search.theta)
     residuals = ResidualCounts(counts, schedule.noise_of(share, 1.0), largest, simulated, search.rows.count)
     if schedule.redescending:
-        return replace(search, residuals=residuals)
+        deviations = np.resize(_doubt_predictors(search) * largest / 2, len(simulated))
+        simulated = simulated + deviations * rng.standard_normal(len(simulated))
+        return replace(search, residuals=replace(residuals, simulated=simulated))
     cut = choose_cut(
         residuals,
         count=search.rows.count,

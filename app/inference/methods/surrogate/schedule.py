@@ -129,8 +129,11 @@ class Schedule:
 
     @property
     def residuals_turn(self) -> int:
-        """The round of the histogram of residuals: the search is near the mode by then."""
-        return self.rounds // 2
+        """The round of the histogram of residuals: the search is near the mode by then.
+
+        If the histogram is only a check, that is the last round.
+        """
+        return self.rounds - 1 if self.redescending else self.rounds // 2
 
     @property
     def cuts_residuals(self) -> bool:

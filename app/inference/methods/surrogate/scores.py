@@ -20,7 +20,7 @@ from app.inference.models.residuals import require_residuals
 
 _LEAST, _MOST, _STEPS = 0.02, 6000.0, 36
 """The grid of bounds, over the median length of the draws: ends and number of points."""
-_MOST_PART = 4.0
+_MOST_PART = 100.0
 """Largest part of a score that redescends: that of a wider scale may be longer."""
 _WHOLE = 0.98
 """Part of a score that counts as the whole score."""
@@ -116,8 +116,9 @@ def respond(
         whole, kept, square = whole.sum(keepdims=True), kept.sum(axis=0)[None], square.sum(axis=0)[None]
     longer = cut is not None and require_residuals(rows.model).redescending
     most = _MOST_PART if longer else 1.0
-    kept = np.clip(kept / np.maximum(whole, 1e-300)[:, None], 1e-3, most)
-    root = np.sqrt(np.clip(square / np.maximum(whole, 1e-300)[:, None], kept**2, most**2))
+    usual_whole = times * length**2 if longer else whole
+    kept = np.clip(_compute_part(kept, whole, usual_whole), 1e-3, most)
+    root = np.sqrt(np.clip(_compute_part(square, whole, usual_whole), kept**2, most**2))
     root = kept if cut is not None and not longer else root
     mistakes = np.zeros((len(length), len(theta)))
     if labels:
@@ -129,6 +130,16 @@ def respond(
     whole = np.exp(offset + np.log(_MOST / _LEAST) / (_STEPS - 1) * steps) * (cut is None)
     kept, root = (np.maximum.accumulate(each, axis=1) for each in (kept, root))
     return Response(kept, root, offset, widest, mistakes, whole)
+
+
+def _compute_part(sums: Array64, whole: Array64, usual: Array64) -> Array64:
+    """Compute ``sums`` ``(M, G)`` over the sums ``whole`` ``(M,)`` of whole scores.
+
+    The part beyond them is divided by their mean ``usual`` ``(M,)``. Few targets are simulated, so a ratio would be too
+    small for scores of a wider scale.
+    """
+    ratio = np.minimum(sums / np.maximum(whole, 1e-300)[:, None], 1)
+    return np.asarray(ratio + np.maximum(sums - whole[:, None], 0) / np.maximum(usual, 1e-300)[:, None])
 
 
 def _simulate(

@@ -179,6 +179,16 @@ def test_means_far_from_zero_are_found() -> None:
         assert compute_losses(case, points)[0] < 5
 
 
+@pytest.mark.parametrize(("scale", "far"), [(1.0, False), (1.3, False), (3.0, True), (1000.0, True)])
+def test_residuals_of_another_scale_are_far(scale: float, far: bool) -> None:
+    """Also where the squares of the model's residuals have no mean."""
+    rng = np.random.default_rng(3)
+    bins = np.searchsorted(EDGES, np.abs(scale * rng.standard_cauchy(20_000)), side="right") - 1
+    half = 0.5 * np.bincount(bins[bins >= 0], minlength=len(EDGES))
+    counts = np.array([half, half]) + 5.0 * rng.standard_normal((2, len(EDGES)))
+    assert ResidualCounts(counts, 5.0, 5000.0, rng.standard_cauchy(10_000), 20_000).are_far == far
+
+
 @pytest.mark.parametrize(("degrees", "wide"), [(1000, False), (3, True)])
 def test_residuals_with_heavy_tails_are_wide(degrees: int, wide: bool) -> None:
     rng = np.random.default_rng(4)
