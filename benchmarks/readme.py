@@ -31,8 +31,8 @@ experiment, or one method of it.
   `dp-psvi-surrogate` before commit 4753d8e4cb (2026-11-26) are of its first engine, which is deleted
   ([ADR 46](../adr/0046-one-belief-of-the-rows.md)). Results of `dp-psvi-surrogate:{"version": 2}` are of an early form
   of the present engine.
-- Results of `make unseen`, `make breadth` and `make adult` were of the first engine. They are removed until these
-  commands run again.
+- Results of `make unseen` and `make adult` were of the first engine. They are removed until these commands run
+  again.
 """
 
 
