@@ -61,7 +61,7 @@ def test_no_target_exceeds_the_bound(nu: float, clip: float) -> None:
 @DEGREES
 @pytest.mark.parametrize("cut", [0.5, 20.0, 3e3, 1e30])
 def test_no_target_exceeds_the_bound_with_a_wider_scale(nu: float, cut: float) -> None:
-    """W5, as without one. The score of zero bounds and no cut is that of the model."""
+    """W5, as without one: residuals from 0 to 1e15 scales."""
     e = np.concatenate((np.linspace(0, 12, 4001), np.geomspace(1e-12, 1e15, 2001)))
     x, transform = np.tile([0.3, -0.8, 1.0], (2 * len(e), 1)), np.random.default_rng(1).standard_normal((3, 3))
     model, theta = StudentTRegression(3, 0.25, nu), np.zeros(3)

@@ -177,8 +177,8 @@ def _by_hand(name: str, chosen: str, query: Query, rows: Array64) -> Array64:
         values = np.column_stack([a, a * t, (e**2 - inside**2) * query.squares][: query.length])
     elif chosen == "student t":
         assert isinstance(query, CutScoreSum)
-        directions, wide = (x * s[:, None]) @ query.transform.T, 5 / np.sqrt(4)
-        slope, limit = wide * 5 * (e / wide) / (4 + (e / wide) ** 2), query.clip / np.linalg.norm(directions, axis=1)
+        directions, wide = (x * s[:, None]) @ query.transform.T, query.cut / 2
+        slope, limit = 5 * e / (4 + (e / wide) ** 2), query.clip / np.linalg.norm(directions, axis=1)
         values = directions * np.clip(slope, -limit, limit)[:, None]
         assert np.any(np.abs(slope) < limit)
         assert np.any(np.abs(slope) > limit)

@@ -21,7 +21,7 @@ from app.inference.models.residuals import require_residuals
 _LEAST, _MOST, _STEPS = 0.02, 6000.0, 36
 """The grid of bounds, over the median length of the draws: ends and number of points."""
 _MOST_PART = 100.0
-"""Largest part of a score that redescends: that of a wider scale may be longer."""
+"""Largest part of a score that redescends; a wider scale makes it longer."""
 _WHOLE = 0.98
 """Part of a score that counts as the whole score."""
 _JITTER = 1e-6

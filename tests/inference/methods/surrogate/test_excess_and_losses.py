@@ -10,19 +10,11 @@ from app.inference.core.model import Array64
 from app.inference.methods.surrogate.excess import Excess, ResidualCounts, combine, show_excess
 from app.inference.methods.surrogate.information import make_frame
 from app.inference.methods.surrogate.regression import Score, find_mode
-from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.scores import design_score, respond
 from app.inference.private_zone.queries import ExcessSum
 from app.inference.private_zone.queries.residuals import EDGES
+from support.beliefs import draw_rows
 from support.surrogate_tables import Case, Drawn, build, compute_losses
-
-
-def _rows(case: Case, count: float) -> Rows:
-    rng = np.random.default_rng(0)
-    standard = rng.standard_normal((800, case.features))
-    standard = (standard - standard.mean(axis=0)) / standard.std(axis=0)
-    draws = np.column_stack([0.4 * standard, np.ones(800)])
-    return Rows(case.problem.model, count, standard, draws, intercept=True, one_predictor=True)
 
 
 @pytest.mark.parametrize("family", ["linear-regression", "poisson-regression"])
@@ -33,7 +25,7 @@ def test_excess_is_put_back_into_the_score(family: str) -> None:
     """
     case = Case(family, features=2, noise_scale=2.0)
     model, cut, theta = case.problem.model, 1.0, np.array([0.3, -0.2, 0.4])
-    rows, rng = _rows(case, 800.0), np.random.default_rng(1)
+    rows, rng = draw_rows(case, count=800.0, draws=800), np.random.default_rng(1)
     scale = 0.2 if family == "linear-regression" else np.sqrt(np.exp(rows.draws @ theta) + 0.5)
     fitted = rows.draws @ theta if family == "linear-regression" else np.exp(rows.draws @ theta)
     y = fitted + scale * rng.choice([0.3, 4.0], 800, p=[0.9, 0.1])
@@ -57,7 +49,7 @@ def test_excess_is_put_back_into_the_score(family: str) -> None:
 @pytest.mark.parametrize(("cut", "moved"), [(1.0, True), (3.0, False)])
 def test_excess_is_added_only_to_scores_with_its_cut(cut: float, moved: bool) -> None:
     case, theta = Case("linear-regression", features=2, noise_scale=2.0), np.zeros(3)
-    rows, prior = _rows(case, 5000.0), case.problem.prior
+    rows, prior = draw_rows(case, count=5000.0, draws=800), case.problem.prior
     frame = make_frame(rows, theta, rows.information(theta) + prior.precision(theta), prior)
     score = Score(theta, np.zeros(3), 1e-6 * rows.information(theta), np.ones(len(rows.draws)), cut=cut)
     query = ExcessSum(theta, 1.0, scale=5.0, centre=0.0, spread=1.0, squares=0.0, clip=1e3)
@@ -70,7 +62,7 @@ def test_excess_is_added_only_to_scores_with_its_cut(cut: float, moved: bool) ->
 def test_early_excess_has_one_error_for_all_scores_with_its_cut() -> None:
     """An average does not lower it. Scores with another cut do not have it."""
     case, theta = Case("linear-regression", features=2, noise_scale=2.0), np.zeros(3)
-    rows, prior = _rows(case, 5000.0), case.problem.prior
+    rows, prior = draw_rows(case, count=5000.0, draws=800), case.problem.prior
     information = rows.information(theta)
     frame = make_frame(rows, theta, information + prior.precision(theta), prior)
     query = ExcessSum(theta, 3.0, scale=5.0, centre=0.0, spread=1.0, squares=0.0, clip=1e3)
@@ -117,7 +109,7 @@ def test_histogram_without_far_residuals_leaves_the_prediction() -> None:
 def test_doubt_about_the_mode_lowers_the_part_that_a_cut_leaves(family: str, cut: float) -> None:
     """It is the mean slope of a cut score over that of the score."""
     case = Case(family, features=2, noise_scale=0.1)
-    rows, theta = _rows(case, 800.0), np.array([0.3, -0.2, 0.4])
+    rows, theta = draw_rows(case, count=800.0, draws=800), np.array([0.3, -0.2, 0.4])
     model, prior = case.problem.model, case.problem.prior
     frame = make_frame(rows, theta, rows.information(theta) + prior.precision(theta), prior)
     sigma = model.scale(theta)  # type: ignore[attr-defined]
@@ -143,7 +135,7 @@ def test_expected_losses_of_a_score_are_those_of_a_simulation() -> None:
     """Noise and lost information, in nats of one Newton step."""
     case = Case(features=2)
     count, sigma = 800.0, 2.0
-    rows, theta, rng = _rows(case, count), np.array([0.5, -0.4, 0.2]), np.random.default_rng(2)
+    rows, theta, rng = draw_rows(case, count=count, draws=800), np.array([0.5, -0.4, 0.2]), np.random.default_rng(2)
     prior, model = case.problem.prior, case.problem.model
     frame = make_frame(rows, theta, rows.information(theta) + prior.precision(theta), prior)
     response = respond(rng, rows, theta, frame, labels=True, cut=None)

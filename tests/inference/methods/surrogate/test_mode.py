@@ -1,4 +1,4 @@
-"""The filter of matrices and the mode by scores, on beliefs that are exact."""
+"""The mode by scores, on beliefs that are exact."""
 
 from dataclasses import replace
 
@@ -6,72 +6,13 @@ import numpy as np
 import pytest
 from scipy.optimize import root
 
-from app.inference.core.linear_algebra import factorise, invert, raise_to
 from app.inference.core.model import Array32, Array64
-from app.inference.methods.surrogate.information import Filter, Frame, correct, design_matrix, make_frame
 from app.inference.methods.surrogate.regression import Score, find_mode, shrink
-from app.inference.methods.surrogate.release import compute_far_loss
 from app.inference.methods.surrogate.rows import Rows, draw_noise
-from app.inference.methods.surrogate.scores import bound_scores, design_score, limit_mistakes, respond
+from app.inference.methods.surrogate.scores import bound_scores
 from app.inference.methods.surrogate.tuning import TUNING
+from support.beliefs import COUNT, draw_rows, make_case_frame
 from support.surrogate_tables import Case
-
-COUNT = 5000.0
-
-
-def _rows(case: Case, seed: int = 0) -> Rows:
-    rng = np.random.default_rng(seed)
-    standard = rng.standard_normal((600, case.features))
-    standard = (standard - standard.mean(axis=0)) / standard.std(axis=0)
-    draws = np.column_stack([0.4 * standard, np.ones(600)])
-    return Rows(case.problem.model, COUNT, standard, draws, intercept=True, one_predictor=True)
-
-
-def _frame(case: Case, rows: Rows, theta: Array64) -> Frame:
-    prior = case.problem.prior
-    return make_frame(rows, theta, rows.information(theta) + prior.precision(theta), prior)
-
-
-def test_frames_factor_is_a_root_of_the_believed_information() -> None:
-    case = Case(features=3)
-    rows, theta = _rows(case), np.array([0.5, -0.3, 0.2, 0.1])
-    believed = rows.information(theta) * 0.7 + np.diag([300.0, 0, 0, 0]) + case.problem.prior.precision(theta)
-    frame = make_frame(rows, theta, believed, case.problem.prior)
-    np.testing.assert_allclose(frame.back @ frame.back.T, believed, rtol=1e-9)
-    np.testing.assert_allclose(frame.back @ frame.forth, np.eye(4), atol=1e-9)
-
-
-@pytest.mark.parametrize("noise", [1e-9, 1e9])
-def test_matrix_without_noise_is_found_and_with_much_noise_ignored(noise: float) -> None:
-    """Without noise the answer decides; much noise leaves the belief unchanged."""
-    case = Case(features=3)
-    rows, theta, prior = _rows(case), np.zeros(4), case.problem.prior
-    frame = _frame(case, rows, theta)
-    believed = frame.back @ frame.back.T
-    change = np.eye(4) + 0.3 * np.diag([1.0, -1.0, 0.5, 0.0])
-    design = design_matrix(rows, frame, 0.01, 5, per_unit=1.0)
-    inverse = np.linalg.inv(design.root)
-    answer = design.expected + inverse @ (change - np.eye(4)) @ inverse.T
-    found, after = correct(frame, design, answer, noise, Filter(0.01))
-    expected = frame.back @ change @ frame.back.T if noise < 1 else believed
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-3)
-    assert after.variance is not None
-    assert after.variance <= 0.0101
-    np.testing.assert_allclose(raise_to(found, prior.precision(theta)), found, rtol=1e-6, atol=1e-6)
-
-
-def test_answers_that_agree_with_the_belief_show_that_it_is_certain() -> None:
-    """It is within two standard errors of the innovation's."""
-    case, noise = Case(features=20), 0.2
-    rows, theta = _rows(case), np.zeros(21)
-    frame = _frame(case, rows, theta)
-    design = design_matrix(rows, frame, 0.01, 5, per_unit=1.0)
-    draws = noise * np.random.default_rng(3).standard_normal((21, 21))
-    agreeing, differing = design.expected + (draws + draws.T) / 2, design.expected + np.eye(21)
-    _, usual = correct(frame, design, agreeing, noise, Filter(0.06))
-    assert usual.variance < 0.3 * noise**2
-    _, unusual = correct(frame, design, differing, noise, Filter(1e-6))
-    assert unusual.variance > 0.3 * noise**2
 
 
 def _population_score(case: Case, rows: Rows, theta: Array64, truth: Array64) -> Array64:
@@ -87,7 +28,7 @@ def _population_score(case: Case, rows: Rows, theta: Array64, truth: Array64) ->
 def test_noiseless_scores_lead_to_the_mode(family: str) -> None:
     """The limit is the root of the score less the prior's pull."""
     case = Case(family, features=3, noise_scale=2.0)
-    rows, prior = _rows(case), case.problem.prior
+    rows, prior = draw_rows(case), case.problem.prior
     truth = np.array([0.4, -0.6, 0.3, 0.2])
 
     def slope(theta: Array64) -> Array64:
@@ -96,7 +37,7 @@ def test_noiseless_scores_lead_to_the_mode(family: str) -> None:
     exact = root(slope, truth, tol=1e-12).x
     theta, scores = np.zeros(4), tuple[Score, ...]()
     for _ in range(6):
-        frame = _frame(case, rows, theta)
+        frame = make_case_frame(case, rows, theta)
         noise = 1e-8 * frame.back @ frame.back.T
         score = Score(theta, _population_score(case, rows, theta, truth), noise, np.ones(len(rows.draws)))
         scores = (*scores, score)
@@ -113,13 +54,13 @@ def test_unknown_scale_is_found_although_coefficients_are_far(family: str) -> No
     case = Case(family, features=3)
     model, prior = case.problem.model, case.problem.prior
     rows = replace(
-        _rows(case), one_predictor=False, noise=draw_noise(np.random.default_rng(1), case.problem.model, 600)
+        draw_rows(case), one_predictor=False, noise=draw_noise(np.random.default_rng(1), case.problem.model, 600)
     )
     truth = np.array([0.5, -0.8, 0.4, 0.2, -1.0])
     metric, cut = np.diag([1.0, 1, 1, 1, 0.5]), 2.0 if family == "linear-regression" else None
     theta, scores = np.zeros(5), tuple[Score, ...]()
     for _ in range(8):
-        asked, frame = theta, _frame(case, rows, theta)
+        asked, frame = theta, make_case_frame(case, rows, theta)
 
         def apply_bound(folded: Array32, asked: Array64 = asked) -> Array64:
             bounded = bound_scores(model, folded, asked, metric, 15.0, cut)
@@ -138,8 +79,8 @@ def test_unknown_scale_is_found_although_coefficients_are_far(family: str) -> No
 def test_mode_beyond_the_longest_steps_is_not_reached(at: float, distance: float, *, reached: bool) -> None:
     """Steps are longer where linear predictors are large."""
     case, axis = Case("linear-regression", features=3, noise_scale=1.0), np.array([0.5, -0.5, 0.5, 0.5])
-    rows, prior, start = _rows(case), case.problem.prior, at * axis
-    frame, truth = _frame(case, rows, start), (at + distance) * axis
+    rows, prior, start = draw_rows(case), case.problem.prior, at * axis
+    frame, truth = make_case_frame(case, rows, start), (at + distance) * axis
     gradient = _population_score(case, rows, start, truth)
     score = Score(start, gradient, 1e-8 * frame.back @ frame.back.T, np.ones(len(rows.draws)))
     assert find_mode(rows, frame, start, prior, (score,)).reached is reached
@@ -148,8 +89,8 @@ def test_mode_beyond_the_longest_steps_is_not_reached(at: float, distance: float
 def test_prior_of_no_precision_gives_a_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     """W14: declared scales may make a prior's precision singular in double precision."""
     case = Case("logistic-regression", features=3)
-    rows, theta, prior = _rows(case), np.zeros(4), case.problem.prior
-    frame = _frame(case, rows, theta)
+    rows, theta, prior = draw_rows(case), np.zeros(4), case.problem.prior
+    frame = make_case_frame(case, rows, theta)
     score = Score(theta, theta + 1e6, 1e12 * frame.back @ frame.back.T, np.ones(600))
     monkeypatch.setattr(type(prior), "precision", lambda _self, theta: np.zeros((len(theta), len(theta))))
     mode = find_mode(rows, frame, theta, prior, (score,))
@@ -157,27 +98,12 @@ def test_prior_of_no_precision_gives_a_mode(monkeypatch: pytest.MonkeyPatch) -> 
     assert np.all(np.isfinite(mode.covariance))
 
 
-@pytest.mark.parametrize("values", [(4.0, 1.0), (4.0, 0.0), (4.0, -1e-9), (0.0, 0.0)])
-def test_matrices_with_rounding_errors_have_a_factor(values: tuple[float, float]) -> None:
-    """It is lower triangular, and nearly a root of the matrix."""
-    axes = np.array([[0.6, -0.8], [0.8, 0.6]])
-    matrix = (axes * values) @ axes.T
-    root = factorise(matrix)
-    assert root[0, 1] == 0
-    assert np.all(root.diagonal() > 0)
-    np.testing.assert_allclose(root @ root.T, matrix, atol=1e-8)
-
-
-def test_singular_matrices_have_a_pseudoinverse() -> None:
-    np.testing.assert_allclose(invert(np.diag([2.0, 0.0])), np.diag([0.5, 0.0]))
-
-
 def test_stated_covariance_of_the_mode_is_that_of_repetitions() -> None:
     """Monte Carlo over the noise of one score at the true parameter."""
     case = Case("linear-regression", features=2, noise_scale=2.0)
-    rows, prior, rng = _rows(case), case.problem.prior, np.random.default_rng(3)
+    rows, prior, rng = draw_rows(case), case.problem.prior, np.random.default_rng(3)
     truth = np.array([0.4, -0.6, 0.3])
-    frame = _frame(case, rows, truth)
+    frame = make_case_frame(case, rows, truth)
     factor = 2.0 * frame.back
     found, stated = [], []
     pull = prior.precision(truth) @ truth
@@ -196,8 +122,8 @@ def test_stated_covariance_of_the_mode_is_that_of_repetitions() -> None:
 def test_estimate_within_the_error_by_weights_is_shrunk(kept: list[float], low: float, high: float) -> None:
     """Both scores keep half of the information; only unequal weights leave an error."""
     case = Case("linear-regression", features=3, noise_scale=2.0)
-    rows, theta, prior = _rows(case), np.zeros(4), case.problem.prior
-    frame = _frame(case, rows, theta)
+    rows, theta, prior = draw_rows(case), np.zeros(4), case.problem.prior
+    frame = make_case_frame(case, rows, theta)
     score = Score(theta, 0.5 * frame.back @ np.ones(4), 1e-6 * frame.back @ frame.back.T, np.resize(kept, 600))
     mode = find_mode(rows, frame, theta, prior, (score,))
     assert low < float(np.mean(frame.back.T @ mode.mean)) < high
@@ -207,31 +133,12 @@ def test_estimate_within_the_error_by_weights_is_shrunk(kept: list[float], low: 
 def test_error_by_weights_contains_a_smooth_misfit(count: float) -> None:
     """Without misfit, half of the rows leave an error of one posterior variance."""
     case = Case("linear-regression", features=3, noise_scale=2.0)
-    rows, prior, truth = replace(_rows(case), count=count), case.problem.prior, np.array([0.4, -0.6, 0.3, 0.2])
-    frame, pull = _frame(case, rows, truth), prior.precision(truth) @ truth
+    rows, prior, truth = replace(draw_rows(case), count=count), case.problem.prior, np.array([0.4, -0.6, 0.3, 0.2])
+    frame, pull = make_case_frame(case, rows, truth), prior.precision(truth) @ truth
     score = Score(truth, 0.5 * pull, 1e-6 * frame.back @ frame.back.T, np.resize([0.0, 1.0], 600))
     covariance = find_mode(rows, frame, truth, prior, (score,)).covariance
     error = float(np.mean((frame.back.T @ covariance @ frame.back).diagonal()))
     assert error == pytest.approx(1 + TUNING.misfit * count, rel=0.1)
-
-
-@pytest.mark.parametrize("family", ["logistic-regression", "probit-regression"])
-def test_shares_of_scores_are_those_of_a_simulation(family: str) -> None:
-    """Each draw's share of its score, for three bounds."""
-    case = Case(family, features=2)
-    rows, theta = _rows(case), np.array([0.5, -0.4, 0.1])
-    frame, rng = _frame(case, rows, theta), np.random.default_rng(4)
-    response = respond(rng, rows, theta, frame, labels=True, cut=None)
-    transform = invert(frame.own)
-    length = np.sqrt(np.square(frame.white).sum(axis=(1, 2)))
-    for clip in (0.3 * np.median(length), np.median(length), 10 * np.median(length)):
-        folded = rows.fold(rows.model.sample_targets(rng, rows.draws, theta))
-        scores = rows.model.scores(folded, theta) @ transform.T
-        bounded = rows.model.bounded_scores(folded, theta, transform, float(clip))
-        exact = np.vecdot(bounded, scores) / np.vecdot(scores, scores)
-        error = np.abs(response.share(clip / length) - exact)
-        assert error.max() < 0.085  # of linear interpolation at the kink of min(1, x), on this grid
-        assert error.mean() < 0.03
 
 
 @pytest.mark.parametrize("noise", [0.1, 1.0, 100.0])
@@ -288,9 +195,9 @@ def test_signal_in_information_that_noise_hides_is_kept() -> None:
 @pytest.mark.parametrize("off", [0.0, 30.0])
 def test_last_score_that_the_others_contradict_is_a_surprise(off: float) -> None:
     case = Case(features=3)
-    rows, prior, rng = _rows(case), case.problem.prior, np.random.default_rng(3)
+    rows, prior, rng = draw_rows(case), case.problem.prior, np.random.default_rng(3)
     truth = np.array([0.4, -0.6, 0.3, 0.2])
-    frame = _frame(case, rows, truth)
+    frame = make_case_frame(case, rows, truth)
     noise = 0.01 * frame.back @ frame.back.T
     found = []
     for _ in range(20):
@@ -306,9 +213,9 @@ def test_last_score_that_the_others_contradict_is_a_surprise(off: float) -> None
 def test_wrong_score_far_from_the_mode_is_no_surprise(wrong: int, off: float, *, surprising: bool) -> None:
     """The first score is 30 posterior deviations from the mode, the others 0.3. Noise is 0.1."""
     case = Case(features=3)
-    rows, prior, rng = _rows(case), case.problem.prior, np.random.default_rng(3)
+    rows, prior, rng = draw_rows(case), case.problem.prior, np.random.default_rng(3)
     truth = np.array([0.4, -0.6, 0.3, 0.2])
-    frame = _frame(case, rows, truth)
+    frame = make_case_frame(case, rows, truth)
     noise, gradients, scores = 0.01 * frame.back @ frame.back.T, [], []
     for number, away in enumerate((30.0, 0.3, 0.3, 0.3, 0.3)):
         theta = truth + away * frame.forth[number % 4]
@@ -323,81 +230,11 @@ def test_wrong_score_far_from_the_mode_is_no_surprise(wrong: int, off: float, *,
 def test_scores_with_different_bounds_do_not_cancel_each_others_errors() -> None:
     """Only a multiple of the whole score is information. The rest is an error."""
     case = Case(features=3)
-    rows, prior = _rows(case), case.problem.prior
+    rows, prior = draw_rows(case), case.problem.prior
     truth, ones = np.array([0.4, -0.6, 0.3, 0.2]), np.ones(600)
-    frame = _frame(case, rows, truth)
+    frame = make_case_frame(case, rows, truth)
     score = Score(truth, prior.precision(truth) @ truth, 1e-4 * frame.back @ frame.back.T, ones)
     parts = [replace(score, kept=part * ones, gradient=part * score.gradient) for part in (0.3, 0.6, 0.9)]
     alone = find_mode(rows, frame, truth, prior, parts).covariance
     also = find_mode(rows, frame, truth, prior, [replace(each, root=1.5 * ones) for each in parts]).covariance
     assert np.all(also.diagonal() > 3 * alone.diagonal())
-
-
-def test_wrong_labels_are_at_most_as_many_as_the_predictions_allow() -> None:
-    """Labels that are certain leave room for few wrong ones; at zero, the usual share counts."""
-    pull = np.array([[1e-4, 20.0], [10.0, 2e-4]])
-    assert limit_mistakes(pull) == pytest.approx(1e-5)
-    assert limit_mistakes(np.zeros((2, 3))) == limit_mistakes(np.ones((2, 3))) == TUNING.wrong_labels[0]
-
-
-def test_error_by_wrong_labels_is_that_of_two_newton_steps() -> None:
-    """The full posterior also has an error, so the difference counts. A bound that takes nothing leaves none."""
-    case = Case(features=2)
-    rows, theta, prior = _rows(case), np.array([2.0, -1.0, 0.5]), case.problem.prior
-    frame, found = _frame(case, rows, theta), []
-    response = respond(np.random.default_rng(1), rows, theta, frame, labels=True, cut=None)
-    for sigma in (1e-6, 3.0):
-        design = design_score(rows, frame, response, theta, prior, sigma=sigma, per_unit=1.0)
-        predicted = 1 / (1 + np.exp(-rows.draws @ theta))
-        wrong = TUNING.wrong_labels[1] * COUNT / 600 * (1 - 2 * predicted)[:, None] * rows.draws
-        steps = [
-            np.linalg.solve(rows.information(theta, weights) + prior.precision(theta), weights @ wrong)
-            for weights in (design.kept, np.ones(600))
-        ]
-        np.testing.assert_allclose(design.label_error, steps[0] - steps[1], rtol=1e-3, atol=1e-5)
-        found.append(float(np.linalg.norm(design.label_error)))
-    assert found[0] < 0.1 * found[1]
-
-
-def test_bounds_for_rare_outcomes_can_leave_whole_scores() -> None:
-    """One row of 3000 has the outcome: its score is very long."""
-    case = Case(features=2)
-    rows, theta, prior = _rows(case), np.array([0.0, 0.0, -8.0]), case.problem.prior
-    frame = _frame(case, rows, theta)
-    response = respond(np.random.default_rng(1), rows, theta, frame, labels=True, cut=None)
-    design = design_score(rows, frame, response, theta, prior, sigma=1e-4, per_unit=1.0)
-    assert design.kept.min() > 0.9
-
-
-def test_loss_far_away_is_the_usual_one_if_information_is_constant() -> None:
-    """The loss along an axis grows with the square of the deviations."""
-    case = Case("linear-regression", features=2, noise_scale=1.0)
-    rows, theta, prior = _rows(case), np.zeros(3), case.problem.prior
-    frame = _frame(case, rows, theta)
-    doubt = 1e-3 * np.diag([1.0, 2.0, 3.0])
-    values = np.linalg.eigvalsh(frame.back.T @ doubt @ frame.back)
-    expected = 0.5 * (values.sum() + (TUNING.far[0] ** 2 - 1) * values[-1])
-    assert compute_far_loss(rows, frame, theta, prior, doubt) == pytest.approx(expected, rel=1e-9)
-    assert compute_far_loss(rows, frame, theta, prior, np.full((3, 3), np.nan)) == np.inf
-
-
-@pytest.mark.parametrize(("features", "variance"), [(2, 0.2), (5, 400.0)])
-def test_loss_far_away_is_large_if_a_noise_scale_is_hardly_known(features: int, variance: float) -> None:
-    """W16: information is inverse to the scale's square; the doubt about more than four coefficients may be larger."""
-    case = Case("linear-regression", features=features)
-    rows, theta, prior = _rows(case), np.zeros(features + 2), case.problem.prior
-    frame, nats = _frame(case, rows, theta), []
-    for deviation in (0.01, 2.1):
-        doubt = np.diag([*(features + 1) * [variance], deviation**2])
-        usual = 0.5 * float(np.sum(frame.back @ frame.back.T * doubt))
-        nats.append(compute_far_loss(rows, frame, theta, prior, doubt) / usual)
-    assert nats[0] < TUNING.far[2] < nats[1]
-
-
-def test_loss_far_away_is_large_if_rates_may_be_far_higher() -> None:
-    case = Case("poisson-regression", features=2)
-    rows, theta, prior = _rows(case), np.zeros(3), case.problem.prior
-    frame = _frame(case, rows, theta)
-    small, large = (np.diag([0.0, 0.0, deviation**2]) for deviation in (0.1, 2.9))
-    assert compute_far_loss(rows, frame, theta, prior, small) < TUNING.far[2] * 0.5 * COUNT * 0.1**2
-    assert compute_far_loss(rows, frame, theta, prior, large) > TUNING.far[2] * 0.5 * COUNT * 2.9**2
