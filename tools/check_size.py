@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3185, statements=1869, numbers=97)
+LIMITS: Final = Size(modules=15, lines=3187, statements=1871, numbers=97)
 
 
 def measure(folder: Path) -> Size:

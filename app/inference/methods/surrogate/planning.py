@@ -199,7 +199,9 @@ def describe_clipping(setup: Setup) -> str:
         " Residuals are cut where a noised histogram of them, of C = 1, has the least expected loss. For sums of the "
         "excess beyond the cut, C is that of the furthest residual in the histogram."
     )
+    bounds = "weights of scores do not depend on targets"
     if setup.schedule.redescending:
+        bounds = "slopes of scores are clipped symmetrically"
         wide = " Scores are of a wider scale while noised answers leave the linear predictor in doubt."
         check = " A noised histogram of residuals, of C = 1, is a check."
         residuals = wide + check if setup.schedule.cuts_residuals else check
@@ -208,7 +210,7 @@ def describe_clipping(setup: Setup) -> str:
         f"divided by C/2^{GRID_BITS} and rounded to integers whose squares sum to at most 2^{2 * GRID_BITS}. Lengths: "
         f"C = 1. {sums}: C and the weight of a row in the count follow from a noised root mean square length."
         f"{matrices} metric and C minimise the expected loss, which is computed from earlier noised answers. The "
-        "weights of scores do not depend on targets."
+        f"{bounds}."
         f"{residuals if setup.schedule.unbounded else ''}"
     )
 

@@ -150,8 +150,15 @@ def test_scores_of_a_known_student_t_scale_are_widened() -> None:
     """The certificate states it."""
     plan = Case("student-t-regression", features=3, noise_scale=0.05).plan(3.0)
     assert {query.kind for query in plan.queries if "score" in query.kind} == {"cut_score_sum"}
+    unknown, linear = (
+        Case(f"{family}-regression", features=3).plan(3.0).clipping for family in ("student-t", "linear")
+    )
     assert "wider scale" in plan.clipping
-    assert "wider scale" not in Case("student-t-regression", features=3).plan(3.0).clipping
+    assert "wider scale" not in unknown
+    for clipping in (plan.clipping, unknown):
+        assert "slopes of scores are clipped" in clipping
+        assert "do not depend on targets" not in clipping
+    assert "do not depend on targets" in linear
 
 
 @EVERY_FAMILY
