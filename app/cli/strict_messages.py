@@ -21,9 +21,9 @@ PIPELINED: Final = 16
 """Largest number of requests of a connection that wait for the response to an earlier one."""
 LINGER_SECONDS: Final = 1.0
 LINGER_BYTES: Final = 2**20
-"""Limits on how long, and for how much further input, a connection stays open after a refusal.
+"""Limits on how long, and for how much further input, a connection stays open after its last response.
 
-The client needs this time to read the refusal.
+The client needs this time to read the response.
 """
 _TOO_LARGE: Final = f"The request line and headers, or the trailers, have more than {HEAD_BYTES} bytes. Send fewer."
 _TOO_MANY: Final = f"The request has more than {HEADERS} headers. Send fewer."
@@ -80,6 +80,7 @@ class StrictProtocol(HttpToolsProtocol):
         self._body_open = True
         if self.parser.should_upgrade():  # the parser treats all further bytes as another protocol
             self.cycle.keep_alive, self._ignores_input = False, True
+            self.cycle.transport = self._lingering()
 
     def on_body(self, body: bytes) -> None:
         self._advanced = True
@@ -162,7 +163,7 @@ class StrictProtocol(HttpToolsProtocol):
         refuse_message(scope, refusal)
         cycle = RequestResponseCycle(
             scope=scope,
-            transport=cast("asyncio.Transport", _Lingering(self.transport, self.loop)),
+            transport=self._lingering(),
             flow=self.flow,
             logger=self.logger,
             access_logger=self.access_logger,
@@ -176,6 +177,9 @@ class StrictProtocol(HttpToolsProtocol):
         cycle.more_body = False
         cycle.message_event.set()
         return cycle
+
+    def _lingering(self) -> asyncio.Transport:
+        return cast("asyncio.Transport", _Lingering(self.transport, self.loop))
 
 
 class _Lingering:

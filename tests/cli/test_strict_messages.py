@@ -202,9 +202,11 @@ def test_trailers_do_not_count_as_headers(address: Address) -> None:
     assert b"authorization" not in received
 
 
-def test_bytes_after_an_upgrade_request_are_not_answered(address: Address) -> None:
+@pytest.mark.parametrize("requests", [3, 20_000], ids=["few", "more than one read"])
+def test_bytes_after_an_upgrade_request_are_not_answered(address: Address, requests: int) -> None:
+    """The connection is not reset, so the client can read the response."""
     upgrade = GET.replace(b"\r\n\r\n", b"\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n")
-    received = exchanged(address, upgrade, GET * 3)
+    received = exchanged(address, upgrade, GET * requests)
     assert statuses(received) == [200]
     assert b"connection: close" in received
 
