@@ -148,7 +148,7 @@ class InvalidRequest(CorevaultError):
     """A malformed request; ``faults`` point at its wrong members."""
 
     code = "invalid_request"
-    default = "The request is not valid; 'errors' lists every fault."
+    default = "The request is not valid; 'errors' lists the faults found."
 
     def __init__(self, detail: str | None = None, faults: tuple[Fault, ...] = ()) -> None:
         super().__init__(detail)

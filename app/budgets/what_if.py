@@ -15,7 +15,7 @@ from app.datasets import service as datasets
 from app.datasets.schemas import DatasetPatch
 from app.db import Database, ReadSession, WriteSession
 from app.http.requests.bodies import validate
-from app.jobs.planning import NoiseCache
+from app.jobs.planning import NoiseCache, find_admitted
 from app.ledger import Budget, Charge, EntryFilter, Guarantee, Ledger, Preview
 from app.privacy.events import GaussianEvent, UnknownEvent, from_json
 
@@ -52,14 +52,19 @@ def preview_job(
 ) -> tuple[Budget, Preview]:
     """Preview a job of one full-batch query that costs ``epsilon`` alone, as for ``remaining``.
 
+    Like a real job, it may get a little more noise to fit into the account.
+
     Raises:
         NotFound, StateConflict: as :func:`app.budgets.service.read_budget`.
         InvalidRequest: at ``/privacy/epsilon``, if no noise has this cost.
     """
     budget = service.read_budget(session, ledger, caller, dataset_id)
-    noise = _NOISE.noise(lambda multiplier: (GaussianEvent(multiplier),), epsilon, budget.limit.delta)
-    charge = Charge((GaussianEvent(noise),))
-    return budget, ledger.preview(session, dataset_id, charge, caller_id=caller.id)
+
+    def preview(noise: float) -> Preview:
+        return ledger.preview(session, dataset_id, Charge((GaussianEvent(noise),)), caller_id=caller.id)
+
+    least = _NOISE.noise(lambda multiplier: (GaussianEvent(multiplier),), epsilon, budget.limit.delta)
+    return budget, preview(find_admitted(lambda noise: preview(noise).affordable, least))
 
 
 def preview_limit(database: Database, ledger: Ledger, caller: Caller, dataset_id: str, body: LimitBody) -> Comparison:

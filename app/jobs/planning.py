@@ -107,14 +107,14 @@ def make_plan(
         return registry.make_plan(_with_noise(wish.request, noise), facts)
 
     least = cache.noise(lambda noise: plan_at(noise).events, wish.epsilon, delta)
-    return plan_at(_find_admitted(lambda noise: admits(make_charge(plan_at(noise))), least))
+    return plan_at(find_admitted(lambda noise: admits(make_charge(plan_at(noise))), least))
 
 
 def _with_noise(request: PlanRequest, noise: float) -> PlanRequest:
     return PlanRequest(request.method, request.size, request.model, request.parameters, None, noise)
 
 
-def _find_admitted(is_admitted: Callable[[float], bool], least: float) -> float:
+def find_admitted(is_admitted: Callable[[float], bool], least: float) -> float:
     """Return the smallest admitted noise from ``least`` to ``MARGIN`` above it, or else ``least``."""
     low, high = least, least * (1 + MARGIN)
     if is_admitted(low) or not is_admitted(high):

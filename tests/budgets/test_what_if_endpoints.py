@@ -35,7 +35,7 @@ def test_a_job_has_the_price_and_the_room_of_the_ledger(
     assert (found["affordable"], found["reason"]) == (True, None)
     assert found["epsilon_before"] == budget.spent.epsilon < found["epsilon_after"] < budget.spent.epsilon + 0.5
     assert found["risk_before"]["odds"] < found["risk_after"]["odds"]
-    dear = _ask(api, analyst, dataset, "job", epsilon=1.99).json()
+    dear = _ask(api, analyst, dataset, "job", epsilon=2.5).json()
     assert (dear["affordable"], dear["reason"], dear["more_like_this"]) == (False, "limit", 0)
 
 

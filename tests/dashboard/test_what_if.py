@@ -159,7 +159,7 @@ def test_a_job_shows_room_and_risk(house: House, browse: Open, owner: rows.Key, 
     assert found is not None
     assert int(found[1]) > 0
     assert _read_rows(page)["Spent and reserved"][0].startswith("ε 0.")
-    refused = _ask(browser, dataset, "job", job_epsilon="1.99").text
+    refused = _ask(browser, dataset, "job", job_epsilon="2.5").text
     assert "The limit of the account has no room for it." in refused
     fits = _ask(browser, dataset, "job", job_epsilon=f"{budget.remaining.epsilon:.9f}"[:-1]).text
     assert "The budget covers a job" in fits

@@ -83,6 +83,9 @@ def test_job_for_the_whole_limit_is_admitted_on_a_new_account(
     quote = api.post("/v1/quotes", json=body, headers=analyst.headers).json()
     assert quote["affordable"] is True
     assert 2.0 * 0.9 < quote["cost"]["epsilon"] <= 2.0
+    url = f"/v1/datasets/{dataset_id}/what-if/job"
+    preview = api.post(url, json={"epsilon": 2.0}, headers=analyst.headers).json()
+    assert (preview["affordable"], preview["cost"]["epsilon"] <= 2.0) == (True, True)
     response = api.post("/v1/jobs", json=body, headers=analyst.headers)
     assert (response.status_code, response.json()["cost"]) == (202, quote["cost"])
     again = api.post("/v1/quotes", json=job_body(dataset_id), headers=analyst.headers).json()
