@@ -334,26 +334,22 @@ def shrink(
         noise: the part of ``variance`` by noise and weights, ``(D,)``.
         precision: the prior's precision P, ``(D, D)``.
         vague: the relative variance of the belief's information. Real information may be more, and allow more signal.
-            It may be less, and errors larger: the covariance allows for some of its deviations.
 
     Returns:
         The mean ``(D,)`` and the covariance of its error ``(D, D)``.
     """
     values, vectors = np.linalg.eigh(symmetric(precision))
     # Noise may hide information beyond the prior's, and with it a signal.
-    hidden = np.sqrt(2 * vague)
-    deviation = np.sqrt(np.maximum(1 / np.maximum(values, _LEAST_PRECISION) - 1 + hidden, 1e-9))
+    deviation = np.sqrt(np.maximum(1 / np.maximum(values, _LEAST_PRECISION) - 1 + np.sqrt(2 * vague), 1e-9))
     root, inverse = (vectors * deviation) @ vectors.T, (vectors / deviation) @ vectors.T
     errors, axes = np.linalg.eigh(symmetric((inverse * variance) @ inverse.T))
     side = axes.T @ inverse
     seen = np.clip(side @ mean, -_FURTHEST, _FURTHEST)
-    noise = np.maximum(np.vecdot(side * noise, side), 1e-300)
+    errors, noise = np.maximum(errors, 1e-300), np.maximum(np.vecdot(side * noise, side), 1e-300)
     odds, signals = _weigh_signals(seen, noise)
     gains = signals / (signals + noise)
     gain = (odds * gains).sum(axis=0)
-    least = max(1 - TUNING.vagueness * np.sqrt(2 * vague), 0.05)
-    doubt = np.maximum(errors, 1e-300) / least**2
-    error = (odds * (signals * doubt / (signals + doubt) + (gains - gain) ** 2 * seen**2)).sum(axis=0)
+    error = (odds * (signals * errors / (signals + errors) + (gains - gain) ** 2 * seen**2)).sum(axis=0)
     back = root @ axes
     return back @ (gain * seen), symmetric((back * error) @ back.T)
 

@@ -58,7 +58,6 @@ class Tuning:
     own_error: float = 0.3  # the same; the part of a secant's error that other secants do not share
     signals: int = 8  # laws; mixture of the parameter's law: variances 4^-8 to 4^7 times the prior's
     unlikely_signals: float = 0.3  # odds; of a law over the next one that is nearer to the prior's
-    vagueness: float = 1.5  # deviations; how far the true information may be below the belief's
     sweeps: int = 2  # sweeps; regression and secants alternate
     step: float = 1.0  # root mean square change of linear predictors; longest step
     step_of_predictors: float = 0.5  # part of the linear predictors; longest step, if that is more
@@ -66,6 +65,7 @@ class Tuning:
 
     # Release.
     doubt: float = 4.0  # ratio; the stated covariance over the regression's: 95 % intervals then hold 95 %
+    vagueness: tuple[float, float] = (1.5, 0.05)  # deviations of information below the belief's; its least part
     most_surprise: float = 2.0  # mean square of standardised residuals; above it, answers are unexplained
     most_moved: float = 0.2  # part of the stated nats; a larger last step means that the search has not converged
     most_noise: float = 1.0  # part of the nats learned; above it, the release is not usable

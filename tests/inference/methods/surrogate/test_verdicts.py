@@ -1,5 +1,6 @@
 """A belief that does not cover the rows gives a reason against intervals."""
 
+import itertools
 from dataclasses import replace
 from functools import cache
 
@@ -11,6 +12,7 @@ from app.inference.core import reasons
 from app.inference.core.linear_algebra import invert
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade
+from app.inference.methods.surrogate.information import Filter
 from app.inference.methods.surrogate.method import OneBelief
 from app.inference.methods.surrogate.release import assess, release
 from app.inference.methods.surrogate.schedule import Regime
@@ -65,14 +67,39 @@ def test_stated_error_contains_the_one_by_wrong_labels() -> None:
     np.testing.assert_allclose(after - before, [[0.09, -0.12], [-0.12, 0.16]], atol=1e-12)
 
 
+CERTAIN, DOUBTFUL = Filter(0.0), Filter(0.06)
+
+
 def test_stated_covariance_is_four_times_the_regressions() -> None:
     result = _run("linear-regression", None)
-    mode, search = result.search.mode, replace(result.search, step=None)
+    mode, search = result.search.mode, replace(result.search, step=None, filter=CERTAIN)
     assert mode is not None
     for surprise, factor in ((0.5, 4), (1.0, 4), (1.5, 6)):
         stated = release(replace(result, search=replace(search, mode=replace(mode, surprise=surprise)))).doubt
         assert stated is not None
         np.testing.assert_allclose(stated[:2, :2], factor * mode.covariance[:2, :2], rtol=1e-9)
+
+
+def test_doubt_about_information_makes_the_error_larger_than_its_loss() -> None:
+    """W16: if information is a part of the belief's, an error is longer by the inverse, and weighs less."""
+    search = replace(_run("linear-regression", None).search, step=None)
+    certain, doubtful = (assess(replace(search, filter=each)) for each in (CERTAIN, DOUBTFUL))
+    part = 1 - 1.5 * np.sqrt(0.12)
+    np.testing.assert_allclose(doubtful.covariance, certain.covariance / part**2)
+    assert doubtful.nats == pytest.approx(certain.nats / part)
+    hopeless = assess(replace(search, filter=Filter(10.0)))
+    np.testing.assert_allclose(hopeless.covariance, certain.covariance / 0.05**2)
+
+
+def test_intervals_hold_where_noise_hides_that_information_is_less() -> None:
+    """W16: columns are equal, or hardly vary, so real information is less than the belief's."""
+    held = []
+    for design, seed in itertools.product(("duplicated", "narrow"), range(8)):
+        case = Case("linear-regression", design, features=6, rows=2000, slots=2000, seed=seed)
+        search = _run_case(case, 8.0).search
+        distance = (search.theta - case.exact().mean)[:6]
+        held.append(np.mean(np.abs(distance) <= 1.96 * np.sqrt(assess(search).covariance.diagonal()[:6])))
+    assert np.mean(held) > 0.95
 
 
 def test_intervals_allow_for_correlations_that_were_not_measured() -> None:
