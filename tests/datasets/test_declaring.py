@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.db import Database, WriteSession
+from app.db import Database, WriteSession, generate_id
 from app.errors import DependencyUnavailable
 from app.services import Services
 from app.vault.wrapped_keys import WrappedKeys
@@ -198,6 +198,17 @@ def test_other_delta_for_the_same_population_is_refused(
     other = declaration(population="people", budget={"epsilon": 1.0, "delta": 1e-7})
     problem(client.post("/v1/datasets", json=other, headers=owner.headers), 409, "state_conflict")
     assert everything(services.database, services.areas) == before
+
+
+def test_id_of_a_dataset_in_a_named_population_is_refused(client: httpx.Client, owner: rows.Key) -> None:
+    """W3: otherwise a mistake would open a second budget over the same people."""
+    alone, member = declared(client, owner), declared(client, owner, population="people")
+    assert declared(client, owner, population=alone["id"])["population"] == alone["id"]
+    for name in (member["id"], generate_id("ds")):
+        response = client.post("/v1/datasets", json=declaration(population=name), headers=owner.headers)
+        fault = problem(response, 422, "invalid_request")["errors"][0]
+        assert fault["pointer"] == "/population"
+        assert "State the member 'population' of the dataset" in fault["message"]
 
 
 def test_populations_of_two_owners_are_separate(client: httpx.Client, database: Database, owner: rows.Key) -> None:

@@ -1,6 +1,7 @@
 """Opening an account for a population, or a further dataset's share in it."""
 
 import math
+import re
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -28,6 +29,11 @@ LEAST_EPSILON: Final = 0.001
 """Least limit of an account, a tranche, a cap or an allocation; at most deltas, a filter needs more than this."""
 _STEP: Final = 0.0001
 """Suggested limits are multiples of this."""
+_DATASET_ID: Final = re.compile(r"ds_[0-9a-z]{26}")
+_NO_SUCH_POPULATION: Final = (
+    "No population of yours has this name, and an account for it would not protect the people of that dataset. State "
+    "the member 'population' of the dataset, or choose a name that is not the id of a dataset."
+)
 
 
 def open_account(
@@ -48,7 +54,8 @@ def open_account(
     ``facts``: digest of the dataset's declared facts; its jobs are compared with it.
 
     Raises:
-        InvalidRequest: at ``/budget/epsilon`` or ``/budget/delta``.
+        InvalidRequest: at ``/budget/epsilon`` or ``/budget/delta``; at ``/population`` for a new one that is named like
+            another dataset, because its owner expects that dataset's account.
         StateConflict: the population has an account with another delta or unit, or a frozen one.
     """
     check_delta(delta, slots, "/budget/delta")
@@ -58,6 +65,8 @@ def open_account(
     named = (Account.owner_id == owner_id, Account.population == population)
     account_id = tx.scalar(select(Account.id).where(*named))
     if account_id is None:
+        if population != dataset_id and _DATASET_ID.fullmatch(population):
+            raise InvalidRequest.at("/population", _NO_SUCH_POPULATION)
         account_id = generate_id("acc")
         share = Share(slots, None, facts=facts)
         balance = _fresh_balance(owner_id, population, stated, pot, {dataset_id: share})
