@@ -35,7 +35,7 @@ _NOT_OWN = "This call needs the key of the dataset's owner, or one of the role a
 
 
 def read_budget(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str) -> Budget:
-    """Read the account behind a dataset; it stays readable after the dataset is deleted.
+    """Read the account behind a dataset. It stays readable after the dataset is deleted, with nothing ``remaining``.
 
     Raises:
         NotFound: there is no such dataset for this caller.
@@ -43,6 +43,8 @@ def read_budget(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id
     """
     dataset = _require_account(access.find_visible(session, caller, dataset_id))
     everything = ledger.budget(session, dataset.id, caller.id)
+    if dataset.deleted_at is not None:
+        everything = replace(everything, remaining=replace(everything.remaining, epsilon=0.0))
     return everything.restrict_to(None if access.may_oversee(caller, dataset) else caller.id)
 
 

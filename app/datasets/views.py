@@ -4,7 +4,7 @@ All callers who may see a dataset see its declared facts. Only its owner and ove
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.auth import repository as keys
@@ -60,9 +60,12 @@ def _read_around(
     standings = ledger.standings(session, ids, caller_id)
     names = keys.read_names(session, {dataset.owner_id for dataset in datasets})
     for dataset in datasets:
+        standing = standings.get(dataset.id)
+        if standing is not None and dataset.deleted_at is not None:
+            standing = replace(standing, remaining=replace(standing.remaining, epsilon=0.0))
         yield _Around(
             KeyReference(id=dataset.owner_id, name=names[dataset.owner_id]),
-            standings.get(dataset.id),
+            standing,
             in_force.get(dataset.id),
             newest.get(dataset.id),
             shares[dataset.id],

@@ -80,9 +80,11 @@ def test_deletion_destroys_keys_and_uploads_at_once_and_keeps_the_ledger(
     assert contents[0].table_object is not None  # the worker's sweep deletes it by its name
     ledger = client.get(f"/v1/datasets/{dataset['id']}/ledger", headers=owner.headers).json()
     assert [entry["kind"] for entry in ledger["items"]] == ["dataset_deleted", "account_opened"]
-    assert client.get(f"/v1/datasets/{dataset['id']}/budget", headers=owner.headers).status_code == 200
+    budget = client.get(f"/v1/datasets/{dataset['id']}/budget", headers=owner.headers).json()
     shown = client.get(f"/v1/datasets/{dataset['id']}", headers=owner.headers).json()
     assert (shown["status"], shown["columns"]) == ("deleted", dataset["columns"])
+    assert budget["remaining"]["epsilon"] == shown["remaining"]["epsilon"] == 0
+    assert budget["limit"] == shown["budget"] == dataset["budget"]
 
 
 def test_dataset_key_is_never_in_the_database(client: httpx.Client, services: Services, owner: rows.Key) -> None:
