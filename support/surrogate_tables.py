@@ -48,6 +48,10 @@ DESIGNS: Final[dict[str, Callable[[np.random.Generator, int, int], Array64]]] = 
     "zero": lambda rng, n, k: np.zeros((n, k)),
 }
 SIGNALS: Final = ("drawn", "separable", "all alike", "noise")
+CURVED: Final = "curved"
+"""A further signal: the model lacks the squares of columns."""
+
+_CURVATURE: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,8 @@ class Case:
 
     def _targets(self, rng: np.random.Generator, x: Array64) -> Array64:
         a = x @ rng.normal(0, 1.5, self.features) + rng.normal()
+        if self.signal == CURVED:
+            a += _CURVATURE * np.square(x).sum(axis=1)
         if self.signal == "all alike":
             return np.ones(len(a))
         if self.signal == "noise":

@@ -18,7 +18,7 @@ from app.inference.methods.surrogate.release import assess, release
 from app.inference.methods.surrogate.schedule import Regime
 from app.inference.methods.surrogate.state import Result, Search, State
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from support.surrogate_tables import Case, Drawn
+from support.surrogate_tables import CURVED, Case, Drawn
 
 
 @cache
@@ -100,6 +100,18 @@ def test_intervals_hold_where_noise_hides_that_information_is_less() -> None:
         distance = (search.theta - case.exact().mean)[:6]
         held.append(np.mean(np.abs(distance) <= 1.96 * np.sqrt(assess(search).covariance.diagonal()[:6])))
     assert np.mean(held) > 0.95
+
+
+@pytest.mark.long
+def test_intervals_hold_the_best_line_of_a_curved_relation() -> None:
+    """W16: bounds weight rows, and with other weights another line is best."""
+    held = []
+    for seed in range(4):
+        case = Case(design="heavy tails", signal=CURVED, features=3, rows=30_000, slots=30_000, seed=seed)
+        search = _run_case(case, 4.0).search
+        distance = np.abs(search.theta - case.exact().mean)
+        held.append(np.mean(distance <= 1.96 * np.sqrt(assess(search).covariance.diagonal())))
+    assert np.mean(held) > 0.8
 
 
 def test_intervals_allow_for_correlations_that_were_not_measured() -> None:
