@@ -1,8 +1,8 @@
 """The end of a run: last Newton step, posterior, fitted points, diagnostics and reliability.
 
 A release is not calibrated if most of it is noise, or the search has not converged; if answers hardly exceed their
-noise (:mod:`app.inference.methods.dp_vi.significance`); if the points do not represent the posterior; or if the
-posterior has no correlations, because mean-field variances are too small.
+noise (:mod:`app.inference.methods.dp_vi.significance`); if the points do not represent the posterior; if the posterior
+has no correlations, because mean-field variances are too small; or if residuals have no bound, so clipping cuts them.
 """
 
 import math
@@ -23,6 +23,7 @@ from app.inference.methods.dp_vi.mean_field import average_tail, compare_halves
 from app.inference.methods.dp_vi.significance import LEAST_SIGNIFICANCE, measure_matrix_significance
 from app.inference.methods.dp_vi.state import State
 from app.inference.methods.dp_vi.step import bound_information
+from app.inference.models.residuals import UnboundedTargets
 from app.inference.post.diagnostics import (
     MOST_FIT,
     compute_bearable_noise,
@@ -179,6 +180,9 @@ def _find_reasons(state: State, points: Fitted) -> Iterator[tuple[Reason, Grade]
         yield reasons.NO_CORRELATIONS, Grade.CENTRE_ONLY
     if not points.kl <= MOST_FIT:
         yield reasons.POINTS_DIFFER, Grade.CENTRE_ONLY
+    # Clipping cuts far residuals, and no answer shows the bias that skewed ones leave.
+    if isinstance(state.setup.model, UnboundedTargets) and not state.setup.model.redescending:
+        yield reasons.BOUNDS_CUT, Grade.CENTRE_ONLY
 
 
 def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:

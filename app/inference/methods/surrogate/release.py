@@ -135,7 +135,7 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
         (np.isfinite(figures).all(), reasons.NOT_FINITE, Grade.NOT_USABLE),
         (state_doubt(doubt.covariance) is not None, reasons.DOUBT_NOT_STATED, Grade.CENTRE_ONLY),
         (doubt.nats <= TUNING.most_noise * max(doubt.learned, 1.0), reasons.NOISE_DOMINATES, Grade.NOT_USABLE),
-        (doubt.far <= max(TUNING.far[1], TUNING.far[2] * doubt.nats), reasons.NOISE_NOT_KNOWN, Grade.CENTRE_ONLY),
+        (doubt.far <= max(TUNING.far[1], TUNING.far[2] * doubt.nats), reasons.NOISE_NOT_KNOWN, Grade.NOT_USABLE),
         (mode.surprise <= TUNING.most_surprise, reasons.UNEXPLAINED_ANSWERS, Grade.CENTRE_ONLY),
         (mode.reached and doubt.moved <= TUNING.most_moved * doubt.nats, reasons.NOT_CONVERGED, Grade.CENTRE_ONLY),
         (search.counted > fewest, reasons.FEW_ROWS, Grade.NOT_USABLE),

@@ -138,8 +138,9 @@ def test_noise_scale_that_is_hardly_known_is_not_calibrated() -> None:
     assert mode is not None
     for deviation, known in ((0.1, True), (1.0, False)):
         covariance = np.diag([0.1, 0.1, deviation**2])
-        _, found = _judge(result, mode=replace(mode, covariance=covariance))
+        grade, found = _judge(result, mode=replace(mode, covariance=covariance))
         assert (reasons.NOISE_NOT_KNOWN not in found) is known
+        assert known or grade is Grade.NOT_USABLE
 
 
 def test_search_that_a_longest_step_ended_is_not_calibrated() -> None:
