@@ -1,6 +1,7 @@
 """The rules of a declaration: a valid one is accepted, and each fault is reported at its member."""
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from pydantic import ValidationError
 from app.datasets.declaration import check
 from app.datasets.schemas import EXAMPLE_DECLARATION, DatasetBody
 from app.errors import InvalidRequest
+from app.http.requests.bodies import validate
 
 LARGEST_SLOTS = 1_000_000
 
@@ -134,6 +136,30 @@ def test_line_breaks_and_tabs_are_accepted_in_a_description() -> None:
 def test_member_of_a_wrong_type_is_refused(body: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         DatasetBody.model_validate(body)
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer"),
+    [
+        ({"max_rows": None}, "/privacy_unit/max_rows"),
+        ({"max_rows": 0}, "/privacy_unit/max_rows"),
+        ({"column": ""}, "/privacy_unit/column"),
+        ({"column": "\x00"}, "/privacy_unit/column"),
+        ({"name": 1}, "/privacy_unit"),
+    ],
+)
+def test_tag_of_a_union_is_not_taken_for_the_member_of_its_name(changes: dict[str, Any], pointer: str) -> None:
+    body = declared(privacy_unit=person() | changes)
+    with pytest.raises(InvalidRequest) as caught:
+        validate(DatasetBody, json.dumps(body).encode())
+    assert {fault.pointer for fault in caught.value.faults} == {pointer}
+
+
+def test_missing_member_beside_the_tag_of_its_union_is_named() -> None:
+    unit = {"kind": "column", "column": "hours"}
+    with pytest.raises(InvalidRequest) as caught:
+        validate(DatasetBody, json.dumps(declared(privacy_unit=unit)).encode())
+    assert [fault.pointer for fault in caught.value.faults] == ["/privacy_unit/max_rows"]
 
 
 @pytest.mark.parametrize("value", [0, 1, False, True])

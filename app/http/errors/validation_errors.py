@@ -67,14 +67,31 @@ def convert_body_errors(
     errors: Sequence[Mapping[str, Any]], document: object, names: frozenset[str]
 ) -> tuple[Fault, ...]:
     """Convert the errors of a body; ``names`` are all member names of its schema."""
-    faults = (Fault(make_pointer(_find_place(error), document, names), make_message(error)) for error in errors)
+    faults = (
+        Fault(make_pointer(_find_place(error, document), document, names), make_message(error)) for error in errors
+    )
     return tuple(dict.fromkeys(faults))
 
 
-def _find_place(error: Mapping[str, Any]) -> Sequence[str | int]:
-    """Return the location of an error; for an unknown member, that of its parent."""
-    location: Sequence[str | int] = error["loc"]
+def _find_place(error: Mapping[str, Any], document: object) -> Sequence[str | int]:
+    """Return the location of an error without the tags of unions; for an unknown member, that of its parent."""
+    location = tuple(_drop_tags(error["loc"], document))
     return location[:-1] if error["type"] == "extra_forbidden" else location
+
+
+def _drop_tags(location: Sequence[str | int], node: object) -> Iterator[str | int]:
+    """Yield the parts of a location except the tags of unions.
+
+    A member may have the name of a tag. A tag is the part below its object, and equals the ``kind`` or ``type`` of it.
+    """
+    is_tagged = False
+    for part in location:
+        if not is_tagged and isinstance(node, dict) and part in (node.get("kind"), node.get("type")):
+            is_tagged = True
+            continue
+        yield part
+        if _has_part(node, part):
+            node, is_tagged = node[part], False  # type: ignore[index]
 
 
 def convert_parameter_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
@@ -121,11 +138,17 @@ def _members(location: Sequence[str | int], node: object, names: frozenset[str])
             if part not in names:
                 return
             node = node[part]
-        elif isinstance(node, list) and isinstance(part, int) and 0 <= part < len(node):
-            node = node[part]
+        elif _has_part(node, part):
+            node = node[part]  # type: ignore[index]
         elif not (isinstance(node, dict) and position == len(location) - 1 and part in names):
             continue
         yield part
+
+
+def _has_part(node: object, part: str | int) -> bool:
+    if isinstance(node, list):
+        return isinstance(part, int) and 0 <= part < len(node)
+    return isinstance(node, dict) and part in node
 
 
 def list_member_names(model: type[BaseModel]) -> frozenset[str]:

@@ -59,6 +59,10 @@ class AsyncDatasets(AsyncAccounts):
         (``sensitivity="public"``) has no account, so omit both. The declaration is public: take it from a codebook,
         never from the rows.
 
+        Releases protect one ``privacy_unit``, by default a row. If a person may have several rows, pass
+        ``{"kind": "column", "column": "patient", "max_rows": 4}``. Then all rows with the same value of this declared
+        column are one unit, and at most ``max_rows`` of them are kept.
+
         ``series`` names a series of your datasets in which each person counts once: the rows of a person become null in
         all of them but the first one that received them. Their ``privacy_unit`` is the same declared column.
 
