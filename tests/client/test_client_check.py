@@ -94,6 +94,25 @@ def test_few_rows_give_no_advice_about_types() -> None:
     assert schema.check({name: cells[:19] for name, cells in HOT.items()}).advice == ()
 
 
+def test_rows_of_another_width_than_the_header_are_counted() -> None:
+    schema = Schema(integer("age", 0, 99), real("inc", 0, 9999), binary("sick"))
+    check = schema.check(b"age,inc,sick\n" + b"30,1,000,1\n" * 50 + b"30,100,1\n" * 50)
+    assert (check.null_rows, check.ragged_rows) == (50, 50)
+    assert check.advice == (
+        (
+            "50 rows have more or fewer cells than the header. Put cells that contain a comma in quotation marks, as "
+            'in "1,000", and remove commas at the ends of rows.'
+        ),
+    )
+    assert check.advice[0] in str(TooManyNullRows(check, 0.01))
+
+
+def test_rows_of_another_width_support_no_advice_about_types() -> None:
+    schema = Schema(integer("work_a", 0, 99), integer("work_b", 0, 9))
+    check = schema.check(b"work_a,work_b\n" + b"30,1,\n" * 50 + b"0,1\n")
+    assert [each.partition(" more")[0] for each in check.advice] == ["50 rows have"]
+
+
 def test_advice_names_cells_that_do_not_fit_and_quotes_none() -> None:
     schema = Schema(categorical("sex", ["f", "m"]), real("x", 0, 1), integer("n", 0, 9), binary("b"), real("far", 0, 1))
     table = {"sex": ["F", "", None], "x": ["a", 0.5, ""], "n": [1.5, 2, 3], "b": [2, 1, "yes"], "far": [7, 8, 0.5]}

@@ -3,7 +3,7 @@
 import { makeParser, trim } from "./cells.mjs";
 import { CsvParser, FileFault, readNames } from "./csv.mjs";
 
-const LEAST_ROWS = 20; // fewer rows support no advice
+const LEAST_ROWS = 20; // fewer readable rows support no advice
 
 /** Counts the rows and cells of a table that the server would change. */
 export class TableCheck {
@@ -11,6 +11,7 @@ export class TableCheck {
   #unit;
   #counts = null;
   #width = 0;
+  #ragged = 0; // rows with more or fewer cells than the header
   #groups = [];
   #parser = new CsvParser((record) => this.#take(record));
   rows = 0;
@@ -48,7 +49,7 @@ export class TableCheck {
       })),
       absent: declared.filter((name) => !present.has(name)),
       unknown: this.names.filter((name) => !declared.includes(name)),
-      advice: this.rows < LEAST_ROWS ? [] : [...this.#adviseBinary(counts), ...this.#adviseCategories()],
+      advice: this.rows - this.#ragged < LEAST_ROWS ? [] : [...this.#adviseBinary(counts), ...this.#adviseCategories()],
     };
   }
 
@@ -77,6 +78,7 @@ export class TableCheck {
     this.rows += 1;
     if (record.length !== this.#width) {
       this.nullRows += 1;
+      this.#ragged += 1;
       return;
     }
     let isNull = false;

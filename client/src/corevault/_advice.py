@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from corevault.schema import Column
 
 LEAST_ROWS: Final = 20
-"""Fewer rows do not show that a column has only two values."""
+"""Fewer readable rows do not show that a column has only two values."""
 _SHOWN: Final = 5
 _FITS: Final = {
     "binary": "neither 0 nor 1, true nor false",
@@ -60,6 +60,15 @@ def advise_unfit(column: "Column", unfit: int) -> str:
     rest = ", …" if len(column.categories) > _SHOWN else ""
     declared = ", ".join(column.categories[:_SHOWN])
     return f"{column.name}: {are} not among the declared categories ({declared}{rest})."
+
+
+def advise_ragged(rows: int) -> str:
+    """A sentence about rows with another number of cells than the header."""
+    have = "1 row has" if rows == 1 else f"{rows} rows have"
+    return (
+        f"{have} more or fewer cells than the header. Put cells that contain a comma in quotation marks, as in "
+        '"1,000", and remove commas at the ends of rows.'
+    )
 
 
 def advise_clamped(column: "Column", clamped: int) -> str:

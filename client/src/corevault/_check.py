@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from corevault._advice import LEAST_ROWS, Groups, advise_clamped, advise_types, advise_unfit, count_unfit
+from corevault._advice import (
+    LEAST_ROWS,
+    Groups,
+    advise_clamped,
+    advise_ragged,
+    advise_types,
+    advise_unfit,
+    count_unfit,
+)
 from corevault._cells import Array, Categories, Cells, parse_values
 from corevault._reading import Batch, Rows, open_rows
 from corevault._show import Table
@@ -39,7 +47,8 @@ class TableCheck:
     """Counts of a table's rows and cells. They are never sent to the server.
 
     ``absent`` lists declared columns that the table does not have. ``unknown`` lists columns of the table that are not
-    declared. The server rejects a file with either of them. ``misfits`` has a sentence for each column with text that
+    declared. The server rejects a file with either of them. ``ragged_rows`` of a CSV have more or fewer cells than its
+    header; they are among the null rows. ``misfits`` has a sentence about them, and one for each column with text that
     fits no declared value, or with most cells outside its bounds. ``better_types`` has one for each sign of another
     type.
 
@@ -56,6 +65,7 @@ class TableCheck:
     unknown: tuple[str, ...]
     misfits: tuple[str, ...] = ()
     better_types: tuple[str, ...] = ()
+    ragged_rows: int = 0
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -156,12 +166,13 @@ def check_table(columns: "Sequence[Column]", upload: Upload, unit: str | None = 
         _check_types(columns, rows)
         counts = {column.name: _Count(column, column.name == unit) for column in columns if column.name in rows.names}
         groups = Groups(name for name in rows.names if name in counts and counts[name].is_number)
-        total = null = 0
+        total = null = ragged = 0
         for batch in rows.batches:
             flags = _null_rows(rows.names, batch, counts)
             groups.add({name: count.values for name, count in counts.items()})
             total += len(flags) + batch.ragged
             null += int(flags.sum()) + batch.ragged
+            ragged += batch.ragged
     declared = [column.name for column in columns]
     return TableCheck(
         rows=total,
@@ -169,12 +180,15 @@ def check_table(columns: "Sequence[Column]", upload: Upload, unit: str | None = 
         columns={name: ColumnCheck(count.missing, count.clamped) for name, count in counts.items()},
         absent=tuple(name for name in declared if name not in rows.names),
         unknown=tuple(name for name in rows.names if name not in declared),
-        misfits=tuple(_list_misfits(counts.values(), total)),
-        better_types=tuple(advise_types(_list_truths(counts), groups)) if total >= LEAST_ROWS else (),
+        misfits=tuple(_list_misfits(counts.values(), total, ragged)),
+        better_types=tuple(advise_types(_list_truths(counts), groups)) if total - ragged >= LEAST_ROWS else (),
+        ragged_rows=ragged,
     )
 
 
-def _list_misfits(counts: "Iterable[_Count]", rows: int) -> Iterator[str]:
+def _list_misfits(counts: "Iterable[_Count]", rows: int, ragged: int) -> Iterator[str]:
+    if ragged:
+        yield advise_ragged(ragged)
     for count in counts:
         if count.unfit:
             yield advise_unfit(count.column, count.unfit)
