@@ -176,6 +176,18 @@ def test_verify_says_whose_key_it_trusts(start: Start, capsys: pytest.CaptureFix
     assert (shown.out, "comes from the server" in shown.err) == ("rel_1\n", False)
 
 
+def test_a_check_knows_the_column_of_the_unit(start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both ways: the dataset's unit, and that of a file with the declaration."""
+    declared = DATASET | {"privacy_unit": {"kind": "column", "column": "age", "max_rows": 2}}
+    start(ok(declared))
+    schema, table = tmp_path / "schema.json", tmp_path / "t.csv"
+    schema.write_text(json.dumps(declared))
+    table.write_text("age\n1\n2000\n")
+    for way in (["--dataset", "ds_1"], ["--schema", str(schema)]):
+        assert main(["check", str(table), *way]) == 1
+        assert "1 of 2 rows would be null.\nage: 1 value is outside" in capsys.readouterr().err
+
+
 def test_a_check_says_no_by_its_exit_code(start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     start(ok(DATASET))
     (tmp_path / "schema.json").write_text(json.dumps(DATASET["columns"]))

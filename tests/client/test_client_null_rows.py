@@ -50,10 +50,25 @@ def test_an_invalid_share_is_refused(share: Any) -> None:
 
 def test_a_unit_out_of_its_bounds_makes_its_row_null() -> None:
     """The server clamps no unit, because that would merge different units."""
-    declared = DECLARED | {"privacy_unit": {"kind": "column", "column": "age", "max_rows": 2}}
+    unit = {"kind": "column", "column": "age", "max_rows": 2}
+    declared = DECLARED | {"privacy_unit": unit}
     script = Script([ok(declared)])
-    with script.client() as client, pytest.raises(TooManyNullRows, match="1 of 3 rows"):
+    with script.client() as client, pytest.raises(TooManyNullRows, match="1 of 3 rows") as refusal:
         client.datasets.upload("ds_1", ROWS | {"age": [20, 95, 40]})
+    assert "age: 1 value is outside the declared bounds 0 to 90. It counts as missing, because" in str(refusal.value)
+    check = SCHEMA.check(ROWS | {"age": [20, 95, 96]}, privacy_unit=unit)
+    assert (check.null_rows, check.columns["age"].clamped) == (2, 0)
+    assert check.advice[0].startswith("age: 2 values are outside the declared bounds 0 to 90. They count as missing")
+
+
+def test_a_row_as_the_unit_clamps_values_out_of_their_bounds() -> None:
+    check = SCHEMA.check(ROWS | {"age": [20, 95, 40]}, privacy_unit={"kind": "row"})
+    assert (check.null_rows, check.columns["age"].clamped) == (0, 1)
+
+
+def test_a_unit_whose_column_is_not_declared_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match=r"one of the declared columns \(age, sex, ill\)"):
+        SCHEMA.check(ROWS, privacy_unit={"kind": "column", "column": "pid", "max_rows": 2})
 
 
 def test_ragged_rows_count_as_null_rows_and_blank_lines_do_not() -> None:

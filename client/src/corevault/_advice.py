@@ -79,6 +79,15 @@ def advise_clamped(column: "Column", clamped: int) -> str:
     )
 
 
+def advise_outside(column: "Column", outside: int) -> str:
+    """A sentence about values outside the bounds of the privacy unit's column."""
+    values, count = ("1 value is", "It counts") if outside == 1 else (f"{outside} values are", "They count")
+    return (
+        f"{column.name}: {values} outside the declared bounds {column.lower:g} to {column.upper:g}. {count} as "
+        "missing, because this column identifies the privacy unit and is not clamped."
+    )
+
+
 def advise_types(truths: Sequence[str], groups: Groups) -> Iterator[str]:
     """Sentences about columns that have a better type; ``truths`` are the names of columns with only 0 and 1."""
     for name in truths:

@@ -12,6 +12,7 @@ from corevault._advice import (
     LEAST_ROWS,
     Groups,
     advise_clamped,
+    advise_outside,
     advise_ragged,
     advise_types,
     advise_unfit,
@@ -49,8 +50,8 @@ class TableCheck:
     ``absent`` lists declared columns that the table does not have. ``unknown`` lists columns of the table that are not
     declared. The server rejects a file with either of them. ``ragged_rows`` of a CSV have more or fewer cells than its
     header; they are among the null rows. ``misfits`` has a sentence about them, and one for each column with text that
-    fits no declared value, or with most cells outside its bounds. ``better_types`` has one for each sign of another
-    type.
+    fits no declared value, or with most cells outside its bounds. For the privacy unit's column, one value outside is
+    enough. ``better_types`` has one for each sign of another type.
 
     >>> print(Schema(integer("age", 17, 90)).check({"age": [30, 120, None], "name": ["a", "b", "c"]}))
     1 of 3 rows would be null.
@@ -192,6 +193,8 @@ def _list_misfits(counts: "Iterable[_Count]", rows: int, ragged: int) -> Iterato
     for count in counts:
         if count.unfit:
             yield advise_unfit(count.column, count.unfit)
+        if count.outside:
+            yield advise_outside(count.column, count.outside)
         if 2 * count.clamped > rows:
             yield advise_clamped(count.column, count.clamped)
 
@@ -224,7 +227,7 @@ class _Count:
         self.column = column
         self._is_unit = is_unit
         self._categories = None if column.categories is None else Categories(column.categories)
-        self.missing = self.clamped = self.unfit = 0
+        self.missing = self.clamped = self.unfit = self.outside = 0
         self.is_number = column.type in {"integer", "real"} and not is_unit
         self.has_only_truths = True
         self.values: Array = np.empty(0)
@@ -243,6 +246,7 @@ class _Count:
             outside = (values < column.lower) | (values > column.upper)
             if self._is_unit:
                 missing |= outside
+                self.outside += int(outside.sum())
             else:
                 self.clamped += int(outside.sum())
         self.missing += int(missing.sum())

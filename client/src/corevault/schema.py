@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from corevault._arguments import describe, import_pandas, is_number, require_text, require_whole_number
+from corevault._arguments import describe, import_pandas, is_number, require_mapping, require_text, require_whole_number
 from corevault._check import TableCheck, check_table
 from corevault._show import Table
 from corevault._spread import spread_points
@@ -245,7 +245,7 @@ class Schema:
         except MissingDependency:
             return table
 
-    def check(self, table: object) -> TableCheck:
+    def check(self, table: object, *, privacy_unit: Mapping[str, Any] | None = None) -> TableCheck:
         """Counts the cells that would be missing or clamped, on this machine.
 
         ``table`` is one of these:
@@ -253,19 +253,24 @@ class Schema:
         - a pandas or polars DataFrame, a pyarrow Table, or a mapping of column names to lists or arrays;
         - CSV, Parquet or an Arrow stream, as a path, as bytes, or as a file that is open in binary mode.
 
-        A large file is read in batches.
+        A large file is read in batches. Pass the ``privacy_unit`` of the dataset if it is a column: a value outside
+        that column's bounds is not clamped, and counts as missing.
 
         Nothing is sent. The server does not report the number of null rows. If the cells of a column are not coded as
         declared (``M`` for ``Male``), every row becomes null without a message. The counts depend on the rows. So do
         not change the declaration because of them, except to correct an obvious mistake.
 
-        Raises ``WrongType`` for any other object, and ``InvalidArgument`` if it cannot be read as a table.
+        Raises ``WrongType`` for any other object, and ``InvalidArgument`` if it cannot be read as a table or the unit's
+        column is not declared.
 
         >>> found = Schema(integer("age", 17, 90)).check({"age": [30, 120, None]})
         >>> found.null_rows, found.columns["age"].clamped
         (1, 1)
         """
+        unit = None if privacy_unit is None else require_mapping(privacy_unit, "privacy_unit").get("column")
+        if unit is not None and unit not in self.names:
+            raise InvalidArgument(f"privacy_unit must name one of the declared columns ({', '.join(self.names)}).")
         upload = prepare(table)
         if not upload.repeatable:
             raise WrongType("A stream can be read only once; pass a path, a table or a file that can seek.")
-        return check_table(self.columns, upload)
+        return check_table(self.columns, upload, unit)

@@ -56,10 +56,10 @@ def check(options: Namespace, output: Output) -> int:
         require_dataset_first(dataset, table)
         with connect(options.url) as client:
             declared = client.datasets.get(dataset)
-        schema, slots = declared.schema, declared.most_rows
+        schema, unit, slots = declared.schema, declared.privacy_unit, declared.most_rows
     else:
-        schema, slots = read_schema(options.schema), None
-    found = schema.check(table)
+        (schema, unit), slots = read_schema(options.schema), None
+    found = schema.check(table, privacy_unit=unit)
     rows = [{"column": name, "missing": each.missing, "clamped": each.clamped} for name, each in found.columns.items()]
     if output.as_json:
         counts = {"rows": found.rows, "null_rows": found.null_rows, "absent": found.absent, "unknown": found.unknown}

@@ -51,14 +51,17 @@ def require_id(given: str, kind: str) -> None:
             raise InvalidArgument(f"{given} is the id of a {other}; this command takes the id of a {kind}.")
 
 
-def read_schema(path: str) -> Schema:
-    """The declared columns of a file: an array, or an object with ``columns``, as the server shows a dataset."""
+def read_schema(path: str) -> tuple[Schema, Any]:
+    """The declared columns of a file, and its ``privacy_unit`` or None.
+
+    The file holds an array of columns, or an object with ``columns``, as the server shows a dataset.
+    """
     found = read_json(path, (list, dict))
-    columns = found.get("columns") if isinstance(found, dict) else found
+    columns, unit = (found.get("columns"), found.get("privacy_unit")) if isinstance(found, dict) else (found, None)
     if not isinstance(columns, list) or not columns:
         raise InvalidArgument(f"{path} must hold a JSON array of columns, or an object with such an array as columns.")
     try:
-        return Schema.from_json(columns)
+        return Schema.from_json(columns), unit
     except UnexpectedReply as error:
         reason = error.__cause__ if isinstance(error.__cause__, InvalidArgument) else None
         raise InvalidArgument(f"{path} does not declare columns: {reason or _COLUMN_FORM}") from error
