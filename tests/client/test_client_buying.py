@@ -5,7 +5,15 @@ import sys
 from typing import Any
 
 import pytest
-from corevault import BudgetExceeded, Internal, InvalidArgument, JobFailed, LogisticRegression, UnexpectedReply
+from corevault import (
+    BudgetExceeded,
+    Internal,
+    InvalidArgument,
+    JobFailed,
+    LogisticRegression,
+    UnexpectedReply,
+    WrongType,
+)
 from corevault._show import Table
 
 from tests.client.fake import Published, Script, job, ok, problem
@@ -26,6 +34,20 @@ def test_quotes_are_a_table_by_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(plain, Table)
     assert frame["reason"].tolist()[1] == "limit"
     assert [json.loads(body)["privacy"] for body in script.bodies] == [{"epsilon": [0.5, 9.0]}, {"epsilon": [0.5]}]
+
+
+def test_a_list_as_the_epsilon_of_one_quote_names_quotes() -> None:
+    script = Script([])
+    with script.client() as client, pytest.raises(WrongType, match=r"call client\.quotes\(epsilons="):
+        client.quote("ds_1", MODEL, epsilon=[0.1, 0.2])  # type: ignore[arg-type]  # the mistake
+    assert not script.seen
+
+
+def test_an_empty_list_of_epsilons_is_called_empty() -> None:
+    script = Script([])
+    with script.client() as client, pytest.raises(InvalidArgument, match="epsilons is empty; pass at least one"):
+        client.quotes("ds_1", MODEL, epsilons=[])
+    assert not script.seen
 
 
 def test_fewer_quotes_than_epsilons_are_unexpected() -> None:

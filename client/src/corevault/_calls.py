@@ -12,7 +12,7 @@ from corevault._ids import read_id
 from corevault._names import name_dataset
 from corevault._show import make_table
 from corevault._streams import find_blocks, make_key
-from corevault.errors import CorevaultError, JobFailed, UnexpectedReply, WrongType
+from corevault.errors import CorevaultError, InvalidArgument, JobFailed, UnexpectedReply, WrongType
 from corevault.model import Mechanism, ModelRequest
 from corevault.pages import Page, fetch_page
 from corevault.replies.audit import AuditEntry
@@ -80,6 +80,11 @@ class Calls:
         >>> client.quote("clinic", model, epsilon=0.5).affordable
         True
         """
+        given: object = epsilon
+        if isinstance(given, Iterable) and not isinstance(given, str):
+            raise WrongType(
+                f"epsilon must be one number; {describe(given)}. For several, call client.quotes(epsilons=...)."
+            )
         body = job_request(
             dataset_id, model, method=method, size=size, epsilon=epsilon, mechanism=mechanism, parameters=parameters
         )
@@ -105,9 +110,12 @@ class Calls:
         >>> client.quotes("clinic", model, epsilons=[0.1, 0.5]).affordable.to_dict()
         {0.1: True, 0.5: True}
         """
+        targets = _read_epsilons(epsilons)
+        if not targets:
+            raise InvalidArgument("epsilons is empty; pass at least one number, or call client.quote for public data.")
         options: dict[str, Any] = {"size": size, "method": method, "parameters": parameters}
         options["expected_accuracy"] = expected_accuracy
-        rows = await self.quote_rows(dataset_id, model, epsilons=epsilons, **options)
+        rows = await self.quote_rows(dataset_id, model, epsilons=targets, **options)
         return make_table(rows, index="epsilon")
 
     async def quote_rows(
@@ -126,12 +134,7 @@ class Calls:
         >>> [row["affordable"] for row in client.quote_rows("clinic", model, epsilons=[0.1, 15.0])]
         [True, False]
         """
-        given: object = epsilons
-        if isinstance(given, str) or not isinstance(given, Iterable):
-            raise WrongType(f"epsilons must be a list of numbers; {describe(given)}.")
-        targets = [*epsilons]
-        for epsilon in targets:
-            require_number(epsilon, "Each of epsilons")
+        targets = _read_epsilons(epsilons)
         if not targets:
             options: dict[str, Any] = {"size": size, "method": method, "parameters": parameters}
             single = await self.quote(dataset_id, model, expected_accuracy=expected_accuracy, **options)
@@ -305,6 +308,16 @@ class Calls:
         ['ledger', 'release']
         """
         return await self.releases.signing_keys()
+
+
+def _read_epsilons(given: object) -> list[float]:
+    """The targets as a list. Raises ``WrongType`` for anything but numbers."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise WrongType(f"epsilons must be a list of numbers; {describe(given)}.")
+    targets = [*given]
+    for epsilon in targets:
+        require_number(epsilon, "Each of epsilons")
+    return targets
 
 
 @contextmanager
