@@ -55,6 +55,18 @@ def test_the_budget_is_shown(start: Start, capsys: pytest.CaptureFixture[str]) -
     assert json.loads(capsys.readouterr().out) == BUDGET
 
 
+def test_allocations_are_shown_below_the_budget(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+    limit = {"epsilon": 0.5, "delta": 1e-6}
+    allocation = {"key_id": "key_1", "limit": limit, "spent": limit, "reserved": limit}
+    start(ok({**BUDGET, "allocations": [allocation]}))
+    assert main(["budget", "ds_1"]) == 0
+    shown = capsys.readouterr().out.splitlines()[-2:]
+    assert [line.split()[0] for line in shown] == ["key_id", "key_1"]
+    assert "ε=0.5, δ=1e-06" in shown[1]
+    assert main(["budget", "ds_1", "--quiet"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
 def test_a_refusal_by_the_budget_states_its_figures(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
     requested, remaining = ({"epsilon": epsilon, "delta": 1e-6} for epsilon in (9.0, 0.25))
     start(problem(409, "budget_exceeded", requested=requested, remaining=remaining))

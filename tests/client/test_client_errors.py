@@ -1,14 +1,16 @@
 """Every stable code becomes its class, with the members of the problem details."""
 
-from typing import Any
+from typing import Any, get_args
 
 import corevault
 import httpx
 import pytest
 from corevault import Cost, Job, JobFailed
+from corevault.cli.failures import describe_error
 from corevault.errors import BY_CODE, ApiError
 
 from app.datasets.ingestion import Rejection
+from app.errors import LackingBudget
 from app.jobs.lifecycle import JobError
 from tests.client.fake import Script, job, problem
 
@@ -110,6 +112,22 @@ def test_the_text_of_budget_exceeded_has_the_figures() -> None:
         "  limit: 2.0",
         "  remaining: 0.25",
     ]
+
+
+@pytest.mark.parametrize("reason", get_args(LackingBudget))
+def test_budget_exceeded_says_which_budget_has_no_room(reason: str) -> None:
+    script = Script([problem(409, "budget_exceeded", reason=reason)])
+    with script.client() as client, pytest.raises(corevault.BudgetExceeded) as caught:
+        client.me()
+    assert caught.value.reason == reason
+    assert "has no room for this job." in str(caught.value)
+    assert describe_error(caught.value).count("has no room for this job.") == 1
+
+
+@pytest.mark.parametrize("members", [{}, {"reason": "later"}, {"reason": ["limit"]}])
+def test_budget_exceeded_without_a_known_reason_adds_no_words(members: dict[str, Any]) -> None:
+    error = corevault.BudgetExceeded({"detail": "No.", **members}, status=409)
+    assert error.detail == "No."
 
 
 @pytest.mark.parametrize("reason", list(Rejection))

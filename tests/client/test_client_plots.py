@@ -12,7 +12,7 @@ from corevault import Budget, InvalidArgument, MissingDependency, Pseudocoreset,
 
 from tests.client.test_client_texts import BUDGET as EXAMPLE
 
-BUDGET: dict[str, Any] = dict(EXAMPLE)  # type: ignore[arg-type]
+BUDGET: dict[str, Any] = dict(EXAMPLE)
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,7 @@
 """Texts of objects in terminals and notebooks are short, and show no secret."""
 
+from typing import Any
+
 import pytest
 from corevault import ApiKey, Budget, Dataset, Points, Release, Schema, binary, categorical, example, real
 from corevault.pages import Page
@@ -9,7 +11,7 @@ from app.budgets.schemas import BudgetView
 from tests.client.fake import DATASET, Published, Script, ok
 
 COST = {"epsilon": 0.5, "delta": 1e-6}
-BUDGET = BudgetView.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
+BUDGET: Any = BudgetView.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
 
 
 def test_replies_have_short_texts() -> None:

@@ -153,11 +153,19 @@ class OffsetMismatch(ApiError):
     CODE = "offset_mismatch"
 
 
+_LACKING: Mapping[str, str] = {
+    "limit": "The account's limit has no room for this job.",
+    "cap": "The dataset's limit has no room for this job.",
+    "allocation": "The allocation of your key has no room for this job.",
+}
+
+
 class BudgetExceeded(ApiError):
     """The budget does not cover the job; no balance has changed.
 
-    ``requested``, ``limit`` and ``remaining`` are ``Cost`` objects, and ``epsilon_after`` is a number. A value of
-    another form is passed on as received.
+    ``reason`` names the budget that has no room, and the message contains a sentence about it. ``requested``, ``limit``
+    and ``remaining`` are ``Cost`` objects, and ``epsilon_after`` is a number. A value of another form is passed on as
+    received.
 
     >>> try:
     ...     client.jobs.submit("clinic", model, epsilon=15.0)
@@ -167,6 +175,20 @@ class BudgetExceeded(ApiError):
     """
 
     CODE = "budget_exceeded"
+
+    def __init__(self, problem: Mapping[str, Any], *, status: int, retry_after: float | None = None) -> None:
+        super().__init__(problem, status=status, retry_after=retry_after)
+        self.detail = f"{self.detail} {_LACKING.get(self.reason or '', '')}".rstrip()
+
+    @property
+    def reason(self) -> str | None:
+        """Which budget has no room: ``limit``, ``cap`` or ``allocation``, as in a quote.
+
+        >>> BudgetExceeded({"reason": "allocation"}, status=409).reason
+        'allocation'
+        """
+        given = self.members.get("reason")
+        return given if isinstance(given, str) else None
 
     def __str__(self) -> str:
         names = ("requested", "epsilon_after", "limit", "remaining")
@@ -193,7 +215,7 @@ class BudgetExceeded(ApiError):
 
     @property
     def limit(self) -> Any:
-        """The account's limit.
+        """The lowest limit of the job: the account's, the dataset's, or that of the key's allocation.
 
         >>> BudgetExceeded({"limit": {"epsilon": 0.5, "delta": 1e-6}}, status=409).limit
         Cost(epsilon=0.5, delta=1e-06)

@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from corevault._show import Table
 from corevault.cli.completion import write_script
 from corevault.cli.failures import NO, NOT_SAVED, OK, describe_error
 from corevault.cli.inputs import (
@@ -186,9 +187,12 @@ def verify_audit(options: Namespace, output: Output) -> int:
 
 
 def budget(options: Namespace, output: Output) -> int:
-    """Shows a balance."""
+    """Shows a balance, and the allocations that the key may see."""
     with connect(options.url) as client:
-        output.show(client.datasets.budget(options.dataset), name="dataset_id")
+        balance = client.datasets.budget(options.dataset)
+    output.show(balance, name="dataset_id")
+    if balance.allocations and not output.as_json and not output.quiet:
+        output.write(f"\n{Table([each.facts() for each in balance.allocations])}")
     return OK
 
 
