@@ -1,5 +1,6 @@
 """Predictions of every model family, against averages over draws of the posterior."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,15 @@ def test_multinomial_predicts_each_class() -> None:
     probabilities = belief.predict_probability(x[:5])
     np.testing.assert_allclose(probabilities, softmax(logits, axis=2).mean(axis=0), atol=0.03)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+
+
+def test_categories_with_names_of_columns_hide_no_column() -> None:
+    belief, x = _belief(CLASSES)
+    assert belief.outcome is not None
+    outcome = dataclasses.replace(belief.outcome, classes=("class", "low", "probability=low"))
+    frame = dataclasses.replace(belief, outcome=outcome).predict(x[:5])
+    assert len(frame.columns) == 4
+    assert set(frame["class"]) <= set(outcome.classes)
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,10 @@ def test_predictions_have_intervals(family: str) -> None:
 
 def test_classes_and_means_are_predicted() -> None:
     frame = example("multinomial-logistic").predict(ROWS)
-    assert list(frame.columns) == ["class", "home", "ward", "clinic"]
-    np.testing.assert_allclose(frame[["home", "ward", "clinic"]].sum(axis=1), 1.0)
-    assert frame["class"][0] == frame.drop(columns="class").iloc[0].idxmax()
+    names = [f"probability={name}" for name in ("home", "ward", "clinic")]
+    assert list(frame.columns) == ["class", *names]
+    np.testing.assert_allclose(frame[names].sum(axis=1), 1.0)
+    assert f"probability={frame['class'][0]}" == frame.drop(columns="class").iloc[0].idxmax()
     mean = example("gaussian-mean").posterior().predict()
     assert mean.loc["age", "low"] < mean.loc["age", "mean"] < mean.loc["age", "high"]
 

@@ -265,8 +265,9 @@ class Gaussian:
 
         Binary targets have ``probability``; counts, real and integer targets have ``mean``, in the target's units. Both
         have the interval ``low`` to ``high`` of the uncertainty about coefficients. It leaves out the scatter of single
-        rows. Categorical targets have the most probable ``class`` and the probability of each class. For
-        ``gaussian-mean`` omit ``x``: the table has the mean of each column, in its units.
+        rows. Categorical targets have the most probable ``class``, and the probability of each category in columns such
+        as ``probability=male``, without intervals. For ``gaussian-mean`` omit ``x``: the table has the mean of each
+        column, in its units.
 
         >>> from corevault import example
         >>> core = example("poisson-regression")

@@ -74,8 +74,9 @@ def predict_rows(outcome: Outcome, mean: Array, covariance: Array, x: object, le
     """One row of predictions for each row of ``x``; see ``Gaussian.predict``."""
     if outcome.family == "multinomial-logistic":
         probabilities = predict_probability(outcome, mean, covariance, x)
+        names = [f"probability={name}" for name in outcome.classes]  # a category may have the name of a column
         return [
-            {"class": outcome.classes[row.argmax()]} | dict(zip(outcome.classes, row.tolist(), strict=True))
+            {"class": outcome.classes[row.argmax()]} | dict(zip(names, row.tolist(), strict=True))
             for row in probabilities
         ]
     if outcome.family not in _INVERSE_LINKS:

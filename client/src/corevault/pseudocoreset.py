@@ -122,6 +122,8 @@ class Pseudocoreset:
     ) -> Any:
         """Predictions for new rows of the declared table; see ``Gaussian.predict`` and ``design_matrix``.
 
+        Predictions of categorical targets have no intervals.
+
         >>> from corevault import example
         >>> rows = {"age": [30, 60], "smoker": [0, 1], "sex": ["male", "female"]}
         >>> example().predict(rows).round(2).values.tolist()
