@@ -145,6 +145,15 @@ def test_every_failure_of_a_job_has_a_remedy(code: JobError) -> None:
     assert str(failed).startswith(f"Job job_1 failed ({code}: the ")
 
 
+@pytest.mark.parametrize(("epsilon", "words"), [(0.5, "ε=0.5, δ=1e-06"), (0.0, "nothing")])
+def test_the_charge_of_a_cancelled_job_is_stated(epsilon: float, words: str) -> None:
+    settlement = {"charged": {"epsilon": epsilon, "delta": 1e-6 if epsilon else 0.0}, "reason": "A sentence."}
+    failed = JobFailed(Job.from_json(job("cancelled", settlement=settlement)))
+    assert str(failed) == f"Job job_1 cancelled. It charged {words}."
+    assert failed.job.settlement is not None
+    assert failed.job.settlement.charged.epsilon == epsilon
+
+
 def test_a_job_failure_without_a_remedy_has_its_code() -> None:
     assert str(JobFailed(Job.from_json(job("failed", error={"code": "new_code"})))) == "Job job_1 failed (new_code)."
     assert str(JobFailed(Job.from_json(job("cancelled")))) == "Job job_1 cancelled."

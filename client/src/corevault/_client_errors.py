@@ -223,7 +223,7 @@ _FAILURES: Mapping[str, str] = {
 class JobFailed(CorevaultError):
     """A job ended without a release. ``job`` is its last state, with ``job.error`` if it failed.
 
-    ``job.raw["settlement"]`` holds the charge.
+    ``job.settlement`` holds the charge, which the message states.
 
     >>> from corevault.replies.job import JobError
     >>> failed = Job(id="job_1", dataset_id="ds_1", status="failed", error=JobError(code="run_failed"))
@@ -235,5 +235,6 @@ class JobFailed(CorevaultError):
         code = job.error.code if job.error else ""
         remedy = f": {_FAILURES[code]}" if code in _FAILURES else ""
         failure = f" ({code}{remedy})" if code else ""
-        super().__init__(f"Job {job.id} {job.status}{failure}.")
+        charge = f" It charged {job.settlement}." if job.settlement else ""
+        super().__init__(f"Job {job.id} {job.status}{failure}.{charge}")
         self.job = job

@@ -152,8 +152,23 @@ class JobError(Reply):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class Settlement(Reply):
+    """The charge of an ended job: the full cost if it opened the data, otherwise nothing.
+
+    >>> client.jobs.get(job).settlement.reason
+    'The release was published, so the full price was charged.'
+    """
+
+    charged: Cost
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return str(self.charged) if self.charged.epsilon else "nothing"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Job(Reply):
-    """A job. ``release_id`` is None until the job has succeeded.
+    """A job. ``release_id`` is None until the job has succeeded, and ``settlement`` until it has ended.
 
     ``dataset_name`` is None for a key that may not see the dataset.
 
@@ -173,6 +188,7 @@ class Job(Reply):
     cost: Cost | None = None
     release_id: str | None = None
     error: JobError | None = None
+    settlement: Settlement | None = None
     created_at: datetime | None = None
 
     @property
