@@ -31,7 +31,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     ),
     Rejection.DUPLICATE_CONTENT: (
         "The same file is already the content of another of your populations. Declare a dataset that names that "
-        "population, and use it instead."
+        "population, and use it instead. Unless you chose a name, the name is the id of its first dataset, which "
+        "may be deleted."
     ),
     Rejection.DIGEST_MISMATCH: "The file changed during the upload. Upload it again.",
     Rejection.SERIES_MISMATCH: (

@@ -139,6 +139,12 @@ def test_every_rejection_has_a_remedy(reason: Rejection) -> None:
     assert str(corevault.ContentRejected("new_reason")) == "The uploaded content was rejected: new_reason."
 
 
+def test_the_remedy_of_a_duplicate_names_the_population() -> None:
+    text = str(corevault.ContentRejected("duplicate_content"))
+    assert "that of a deleted dataset" in text
+    assert "whose name is the id of its first dataset unless you chose one" in text
+
+
 @pytest.mark.parametrize("code", list(JobError))
 def test_every_failure_of_a_job_has_a_remedy(code: JobError) -> None:
     failed = JobFailed(Job.from_json(job("failed", error={"code": str(code)})))

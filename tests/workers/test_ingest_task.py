@@ -144,6 +144,19 @@ def test_upload_in_parts_equals_the_whole(
     assert shown(api, owner, whole)["rejection"] == "duplicate_content"
 
 
+def test_a_deleted_dataset_is_the_population_of_its_file(house: House, api: httpx.Client, owner: rows.Key) -> None:
+    first = declared(api, owner, slots=100)["id"]
+    uploaded(api, owner, first, TABLE)
+    house.work()
+    receipt = api.delete(f"/v1/datasets/{first}", headers=owner.headers).json()
+    assert receipt["statement"]["population"] == first
+    for population, rejection in ((None, "duplicate_content"), (first, None)):
+        again = declared(api, owner, slots=100, population=population)["id"]
+        uploaded(api, owner, again, TABLE)
+        house.work()
+        assert shown(api, owner, again)["rejection"] == rejection
+
+
 def test_content_with_another_digest_is_rejected(house: House, api: httpx.Client, owner: rows.Key) -> None:
     dataset_id = in_parts(api, owner, [TABLE[:9], TABLE[9:]], digest=digest(TABLE + b"x"))
     house.work()

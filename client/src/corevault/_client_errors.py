@@ -189,7 +189,8 @@ _REMEDIES: Mapping[str, str] = {
     "too_large": "the file is larger than the server accepts; upload fewer rows or a smaller format",
     "too_many_units": "the file has more units than the declared slots, which cannot change; create a dataset with "
     "more slots for the same population, and upload the file there",
-    "duplicate_content": "the same bytes belong to another population; create the dataset with that population",
+    "duplicate_content": "the same bytes belong to another of your populations, perhaps that of a deleted dataset; "
+    "create the dataset with that population, whose name is the id of its first dataset unless you chose one",
     "digest_mismatch": "the bytes changed in transit; upload the file again",
     "series_mismatch": "the earlier uploads of the series do not verify; the file has no fault; ask the operator",
 }
