@@ -22,7 +22,8 @@ RESERVED_NAME = (
 )
 _WEAK = (
     f"With a limit above {LARGEST_STRONG_EPSILON:g}, differential privacy guarantees little to the people in the data. "
-    "Use a lower limit if you can; it can be raised later."
+    "Use a lower limit if you can. State the highest that you would accept, because no job can use both this limit and "
+    "a part that is added later."
 )
 SMALLEST_WIDTH = 1e-100  # below this the reciprocal of a column's scale is not safe
 

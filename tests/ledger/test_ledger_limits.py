@@ -5,6 +5,7 @@ import re
 import uuid
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -72,6 +73,20 @@ def test_a_higher_limit_opens_a_tranche(bench: Bench) -> None:
     assert [tranche["orders"] for tranche in stated.tranches] == [list(first.orders), list(second.orders)]
     assert [tranche["bounds"] for tranche in stated.tranches] == [list(first.bounds()), list(second.bounds())]
     assert bench.verify() == ()
+
+
+def test_the_page_states_how_a_raised_limit_bounds_single_jobs(bench: Bench) -> None:
+    """One job cannot use two tranches."""
+    bench.open_account("ds_2", population="2", epsilon=2.0, delta=2 * DELTA)
+    bench.open_account("ds_1", population="1", epsilon=1.0, delta=DELTA)
+    largest = [bench.budget("ds_2").remaining.epsilon]
+    bench.change_limit(1.0, None, "ds_2")
+    bench.change_limit(2.0, None, "ds_2")
+    bench.change_limit(2.0, DELTA, "ds_1")
+    largest += [bench.budget(each).remaining.epsilon for each in ("ds_2", "ds_1")]
+    page = Path(__file__).parents[2] / "docs" / "explanation" / "epsilon-and-delta.md"
+    stated = re.findall(r"^\| declared at .* \| ([\d.]+) \|$", page.read_text("utf-8"), re.MULTILINE)
+    assert stated == [f"{epsilon:.3f}" for epsilon in largest]
 
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-5])

@@ -46,7 +46,8 @@ class AsyncAccounts:
         """Sets the total limit (owner).
 
         A lower limit applies at once, but not below the spent cost. Only a limit above the highest so far needs
-        ``delta``, and opens a tranche with it. All costs are then stated at the new δ, so their ε is a little smaller.
+        ``delta``, and opens a tranche with it. No job can use two tranches, so create a dataset with the highest limit
+        that you would accept. Afterwards all costs are stated at the new δ, so their ε is a little smaller.
 
         >>> third = client.datasets.create("third", schema, slots=500, epsilon=2.0)
         >>> client.datasets.set_budget(third, epsilon=1.0).limit.epsilon
