@@ -71,6 +71,8 @@ WRONG_USAGE: dict[str, tuple[list[str], str]] = {
     "an option without its value": (["releases", "--dataset"], "--dataset needs a value"),
     "two forms of output": (["datasets", "-q", "--json"], "--json and -q/--quiet exclude each other"),
     "features with spaces": (["quote", "d", "--features", "age", "sex"], "with commas, as in A,B"),
+    "a misspelt option": (["run", "d", "--sise", "3"], "does not take this: --sise 3; did you mean --size?; see"),
+    "an option of no command": (["run", "d", "--frob", "3"], "corevault run does not take this: --frob 3; see"),
     "an argument too many": (["budget", "a", "b"], "corevault budget does not take this: b; see"),
     "no limit": (["datasets", "--limit", "0"], "--limit: write a whole number of at least 1, not '0'"),
     "a limit below zero": (["datasets", "--limit", "-3"], "write a whole number of at least 1"),

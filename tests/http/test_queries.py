@@ -47,6 +47,12 @@ def test_unknown_query_parameters_are_refused_and_not_quoted(drawings: httpx.Cli
     assert answer.json()["errors"]
 
 
+@pytest.mark.parametrize("limit", ["-1", "1.5", "ten"])
+def test_a_limit_that_is_no_count_is_answered_with_the_bounds(drawings: httpx.Client, limit: str) -> None:
+    (fault,) = drawings.get(PATH, params={"limit": limit}).json()["errors"]
+    assert fault["message"] == "The query parameter 'limit': Use a whole number from 1 to 200, with digits only."
+
+
 def test_a_route_without_parameters_refuses_any(drawings: httpx.Client) -> None:
     assert drawings.get("/health/live?verbose=1").json()["code"] == "invalid_request"
 

@@ -70,7 +70,7 @@ class PageRequest:
 def _check_digits(value: object) -> object:
     """Refuse signs, spaces and underscores, which Python's ``int`` accepts."""
     if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
-        raise PydanticCustomError(CUSTOM, "Use a whole number.")
+        raise PydanticCustomError(CUSTOM, f"Use a whole number from 1 to {LARGEST_LIMIT}, with digits only.")
     return value
 
 

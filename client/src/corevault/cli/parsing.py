@@ -5,9 +5,10 @@ import difflib
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 DESCRIPTION: Final = """Buy and use differentially private pseudocoresets.
@@ -73,7 +74,7 @@ class Parser(argparse.ArgumentParser):
 class _Commands(Parser):
     """The parser of all commands."""
 
-    names: Sequence[str] = ()
+    commands: Mapping[str, Parser] = MappingProxyType({})
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """The parsed arguments. Without a command it prints the help and ends with exit code 2."""
@@ -83,14 +84,23 @@ class _Commands(Parser):
         command = given[0]
         if command.startswith("-") and not any(command in each.option_strings for each in self.options):
             self.error(f"write {command.partition('=')[0]} after the command, as in corevault datasets --url URL")
-        if command not in self.names and not command.startswith("-"):
-            near = difflib.get_close_matches(command, self.names, n=1)
+        if command not in self.commands and not command.startswith("-"):
+            near = difflib.get_close_matches(command, self.commands, n=1)
             self.error(f"there is no command {command!r}{f'; did you mean {near[0]}?' if near else ''}")
         options, rest = self.parse_known_args(given, namespace)
         if rest:
-            hint = "; write names of columns with commas, as in A,B" if "features" in options else ""
+            hint = _suggest(rest, self.commands[options.command])
             Parser(f"corevault {options.command}").error(f"unrecognized arguments: {' '.join(rest)}{hint}")
         return options
+
+
+def _suggest(rest: Sequence[str], command: Parser) -> str:
+    """A clause about arguments that the command does not take; empty without a guess."""
+    names = [name for option in command.options for name in option.option_strings]
+    if wrong := next((each.partition("=")[0] for each in rest if each.startswith("-")), None):
+        near = difflib.get_close_matches(wrong, names, n=1)
+        return f"; did you mean {near[0]}?" if near else ""
+    return "; write names of columns with commas, as in A,B" if "--features" in names else ""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -116,7 +126,7 @@ def make_parser() -> argparse.ArgumentParser:
     shell = add("completion", "Print the script that completes commands and options in a shell.")
     shell.add_argument("shell", choices=("bash", "zsh", "fish"))
     shell.set_defaults(commands=commands.choices)
-    parser.names = list(commands.choices)
+    parser.commands = commands.choices
     return parser
 
 
