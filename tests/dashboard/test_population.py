@@ -54,6 +54,15 @@ def test_the_history_has_a_row_for_each_entry(
     assert f"/dashboard/releases/{house.read(entries[1].job_id or '').release_id}" in page
 
 
+def test_a_fresh_account_has_less_left_than_its_limit(house: House, browse: Open, owner: rows.Key) -> None:
+    dataset = house.ready_dataset(owner)
+    with house.database.read() as session:
+        budget = house.ledger.budget(session, dataset)
+    assert budget.remaining.epsilon < budget.limit.epsilon
+    page = browse(owner).get(f"/dashboard/populations/{dataset}").text
+    assert "the largest job left may cost more or less than limit minus spent" in page
+
+
 def test_an_analyst_sees_figures_without_the_ledger(
     browse: Open, analyst: rows.Key, owner: rows.Key, dataset: str
 ) -> None:
