@@ -42,6 +42,13 @@ def list_page(session: ReadSession, visible_to: str | None, before: str | None, 
     return session.scalars(query).all()
 
 
+def list_ready(session: ReadSession, visible_to: str | None, limit: int) -> Sequence[Dataset]:
+    """Return datasets on which jobs can run, newest first; ``visible_to`` as for :func:`list_page`."""
+    query = restrict(select(Dataset).order_by(Dataset.id.desc()).limit(limit), visible_to)
+    has_table = select(Content.id).where(Content.dataset_id == Dataset.id, Content.status == "ready").exists()
+    return session.scalars(query.where(Dataset.deleted_at.is_(None), has_table)).all()
+
+
 def restrict(query: Select[Any], visible_to: str | None) -> Select[Any]:
     """Restrict a query over datasets to the visible ones of a key, as :func:`list_page`."""
     if visible_to is None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.dashboard.job_terms import LONGEST_LINE, NotRead, read_numbers, read_terms
+from app.dashboard.pages import price
 from app.errors import RateLimited
 from app.http.middleware.addresses import TrustedProxies
 from app.http.rate_limits.rate_windows import MemoryWindows, Rate
@@ -239,6 +240,36 @@ def test_jobs_on_public_data_cost_nothing(house: House, browse: Open, owner: row
     assert "On public data it is not charged." in form
     page = browse(owner).post("/dashboard/price", data=make_fields(dataset))
     assert "The data is public, so the job costs nothing." in page.text
+
+
+def test_a_ready_dataset_is_found_below_newer_ones_without_a_table(
+    house: House, browse: Open, owner: rows.Key, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(price, "MOST_DATASETS", 2)
+    with house.database.write() as tx:
+        for _ in range(3):
+            rows.dataset(tx, owner.id, sensitivity="public")
+    page = browse(owner).get("/dashboard/price").text
+    assert "census" in page
+    assert "the newest" not in page
+
+
+def test_a_list_of_ready_datasets_says_that_there_are_more(
+    house: House, browse: Open, owner: rows.Key, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(price, "MOST_DATASETS", 2)
+    for _ in range(2):
+        house.ready_dataset(owner, name="newer")
+    page = browse(owner).get("/dashboard/price").text
+    assert "These are the newest 2." in page
+    assert "census" not in page
+    assert find_faults(page) == []
+
+
+def test_a_deleted_dataset_cannot_be_chosen(house: House, browse: Open, owner: rows.Key, dataset: str) -> None:
+    with house.client() as client:
+        assert client.delete(f"/v1/datasets/{dataset}", headers=owner.headers).status_code == 200
+    assert "No dataset is ready" in browse(owner).get("/dashboard/price").text
 
 
 @pytest.mark.parametrize("role", ["auditor", "admin"])

@@ -60,10 +60,11 @@ def show_form(
     """Show the form for a dataset, or the datasets to choose from."""
     with services.database.read() as session:
         if not dataset_id:
-            found = datasets.list_page(session, access.choose_key_filter(visitor), None, MOST_DATASETS)
-            shown = views.make_views(session, services.ledger, visitor, found)
-            ready = [each for each in shown if each.status == "ready"]
-            return render(request, "price_choice", visitor, twins=("/v1/datasets",), datasets=ready)
+            found = datasets.list_ready(session, access.choose_key_filter(visitor), MOST_DATASETS + 1)
+            shown = views.make_views(session, services.ledger, visitor, found[:MOST_DATASETS])
+            has_more = len(found) > MOST_DATASETS
+            twins = ("/v1/datasets",)
+            return render(request, "price_choice", visitor, twins=twins, datasets=shown, has_more=has_more)
         dataset = access.find_visible(session, visitor, dataset_id)
     return _render(request, visitor, dataset, JobForm(dataset_id), Mistakes())
 
