@@ -47,6 +47,14 @@ _SCROLLS: Final = """
   .map((it) => it.ariaLabel)
 """
 """Tables that become cards on narrow pages, and scroll sideways nevertheless."""
+_CUT: Final = """
+[document.documentElement, ...document.querySelectorAll('main .scroll, main pre')]
+  .filter((it) => it.checkVisibility() && it.scrollWidth > it.clientWidth)
+  .map((it) => [it.ariaLabel ?? it.tagName, it.scrollWidth - it.clientWidth])
+"""
+"""Elements that a printer would cut off, and by how many pixels."""
+PAPER: Final = 718
+"""Width of A4 between the margins of a browser, in CSS pixels."""
 _CELLS: Final = ("cell", "columnheader", "rowheader")
 _LIST_STOPS: Final = """(() => {
   const names = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
@@ -82,9 +90,17 @@ def check_appearance(page: Page) -> None:
         assert page.run(_SCROLLS) == [], width
         assert find_uneven_tables(page) == [], width
         assert forced == "none" or (faint := page.run(_FAINT)) == [], (scheme, faint)
+    check_print(page)
     page.resize(1440)
     check_keyboard(page)
     assert page.faults() == []
+
+
+def check_print(page: Page) -> None:
+    """Check that a printed page shows everything."""
+    page.resize(PAPER)
+    page.call("Emulation.setEmulatedMedia", media="print")
+    assert page.run(_CUT) == [], page.run("location.pathname")
 
 
 def find_uneven_tables(page: Page) -> list[list[int]]:

@@ -21,6 +21,7 @@ from tests.factories.worker import House, job_body
 
 LOADED: Final = "document.readyState === 'complete'"
 LONG: Final = "A name that is long and has no end " * 5
+WORD: Final = "a_name_without_any_space_" * 5
 GRADES: Final = ("calibrated", "centre-only", "not-usable")
 Fields = Mapping[str, str]
 
@@ -33,7 +34,7 @@ class States:
         self.keys = {"owner": owner, "analyst": analyst, "auditor": auditor, "admin": admin}
         with house.database.write() as tx:
             self.empty = {role: rows.api_key(tx, role) for role in ("owner", "analyst")}
-        self.dataset = house.ready_dataset(owner, name="census", shared_with=(analyst.id,), description=LONG)
+        self.dataset = house.ready_dataset(owner, name=WORD, shared_with=(analyst.id,), description=LONG)
         self.releases = [self._publish(grade) for grade in GRADES]
         self.done = house.job(self.dataset, analyst, purpose=LONG[:190])
         house.run(self.done)
@@ -87,6 +88,7 @@ class States:
                 f"/dashboard/price?dataset_id={self.dataset}",
                 "/dashboard/jobs?status=cancelled",
                 "/dashboard/nowhere",
+                "/dashboard/releases",
                 "/dashboard/keys",
             ),
             "analyst": (f"/dashboard/datasets/{self.dataset}", f"/dashboard/populations/{self.dataset}"),
