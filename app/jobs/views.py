@@ -35,7 +35,7 @@ def make_job_view(job: Job, names: JobNames) -> JobView:
             "parameters": job.plan["parameters"],
             "mechanism": job.plan["mechanism"],
             "cancel_requested": job.cancel_requested,
-            "settlement": _settlement(job),
+            "settlement": make_settlement(job),
             "created_at": job.created_at,
             "started_at": job.started_at,
             "ended_at": job.ended_at,
@@ -53,8 +53,8 @@ def make_mechanism_view(mechanism: Mechanism | None) -> MechanismView | None:
     return None if mechanism is None else MechanismView.model_validate(mechanism, from_attributes=True)
 
 
-def _settlement(job: Job) -> Settlement | None:
-    """Return the charge of an ended job: nothing before its content was pinned, and the full price after.
+def make_settlement(job: Job) -> Settlement | None:
+    """Make the charge of an ended job: nothing before its content was pinned, and the full price after.
 
     The transaction that opens the reservation also pins the content.
     """

@@ -120,6 +120,19 @@ def test_a_job_states_its_charge_and_its_release(house: House, browse: Open, own
     assert "Cancel this job" not in page
 
 
+def test_lists_show_what_ended_jobs_were_charged(house: House, browse: Open, owner: rows.Key) -> None:
+    job, browser = house.job(dataset := house.ready_dataset(owner), owner), browse(owner)
+    places, cell = (f"/dashboard/datasets/{dataset}", "/dashboard/jobs"), '<td class="number" data-label="Cost ε">'
+    reserved = [browser.get(place).text.partition(cell)[2].partition("<")[0] for place in places]
+    assert reserved[0] == reserved[1] != "0"
+    assert browser.post(f"/dashboard/jobs/{job}/cancel", data=EMPTY).status_code == 303
+    for place in places:
+        assert f"{cell}0</td>" in browser.get(place).text
+    house.run(house.job(dataset, owner))
+    for place in places:
+        assert f"{cell}{reserved[0]}</td>" in browser.get(place).text
+
+
 def test_a_job_can_be_cancelled_by_a_form(house: House, browse: Open, owner: rows.Key, auditor: rows.Key) -> None:
     job = house.job(house.ready_dataset(owner), owner)
     assert "Cancel this job" not in browse(auditor).get(f"/dashboard/jobs/{job}").text
