@@ -55,6 +55,29 @@ def test_a_submitted_form_makes_one_job(house: House, browse: Open, analyst: row
     assert len(house.queue.sent) == 1
 
 
+def test_a_submission_is_confirmed_until_the_job_opens_the_data(
+    house: House, browse: Open, owner: rows.Key, dataset: str
+) -> None:
+    browser = browse(owner)
+    done, cancelled = (house.job(dataset, owner) for _ in range(2))
+    for job in (done, cancelled):
+        assert "Its cost is reserved." in browser.get(f"/dashboard/jobs/{job}?submitted=1").text
+    house.run(done)
+    assert browser.post(f"/dashboard/jobs/{cancelled}/cancel", data={"confirm": "1"}).status_code == 303
+    for job in (done, cancelled):
+        page = browser.get(f"/dashboard/jobs/{job}?submitted=1").text
+        assert "Job submitted" not in page
+        assert '<h1 class="sentence">logistic regression' in page
+        assert find_faults(page) == []
+
+
+def test_nothing_is_reserved_for_a_job_on_public_data(house: House, browse: Open, owner: rows.Key) -> None:
+    job = house.job(house.ready_dataset(owner, sensitivity="public"), owner)
+    page = browse(owner).get(f"/dashboard/jobs/{job}?submitted=1").text
+    assert "Its cost is reserved." not in page
+    assert "The data is public, so the job costs nothing." in page
+
+
 def test_the_submitted_cost_has_all_digits_of_the_quoted_one(
     browse: Open, analyst: rows.Key, dataset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

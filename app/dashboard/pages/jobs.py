@@ -89,7 +89,7 @@ def show_job(
     job_id: str,
     submitted: Annotated[str, Query(max_length=1)] = "",
 ) -> Response:
-    """Show a job; ``submitted=1`` confirms its submission."""
+    """Show a job; ``submitted=1`` confirms its submission, until it opens the data or ends."""
     with services.database.read() as session:
         job = service.find_visible(session, visitor, job_id)
         may_cancel = service.may_cancel(session, visitor, job)
@@ -103,7 +103,7 @@ def show_job(
         twins=(f"/v1/jobs/{job_id}",),
         job=view,
         model=describe_job(job),
-        was_submitted=submitted == "1",
+        was_submitted=submitted == "1" and job.content_id is None and job.ended_at is None,
         may_cancel=may_cancel and job.status not in repository.ENDED and not job.cancel_requested,
         is_ended=job.status in repository.ENDED,
         error=_ERRORS.get(str(job.error_code)),
