@@ -52,6 +52,11 @@ def format_number(value: float, digits: int = 3) -> str:
     return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
 
 
+def format_exact(value: float) -> str:
+    """Write a declared number with all its digits."""
+    return str(int(value)) if value == int(value) and abs(value) < 1e16 else repr(float(value))
+
+
 def format_percent(share: float) -> str:
     """Write a share as a percentage. A share below one is never rounded to 100 %."""
     percent = share * 100
@@ -129,6 +134,7 @@ def count_noun(number: int, noun: str) -> str:
 
 FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "number": format_number,
+    "exact": format_exact,
     "percent": format_percent,
     "odds": format_odds,
     "time": format_time,

@@ -35,6 +35,23 @@ def test_declared_facts_are_shown_and_escaped(house: House, browse: Open, owner:
         assert words in page
 
 
+@pytest.mark.parametrize(
+    ("lower", "upper", "words"),
+    [
+        (20200101, 20241231, "20200101 to 20241231"),
+        (-1234.5678901, 0.1, "-1234.5678901 to 0.1"),
+        (0.0, 2.5e17, "0 to 2.5e+17"),
+    ],
+)
+def test_bounds_are_shown_as_declared(
+    house: House, browse: Open, owner: rows.Key, lower: float, upper: float, words: str
+) -> None:
+    column = {"name": "day", "type": "real", "lower": lower, "upper": upper}
+    with house.database.write() as tx:
+        dataset = rows.dataset(tx, owner.id, sensitivity="public", columns=[column]).id
+    assert f'<td data-label="Declared values">{words}</td>' in browse(owner).get(f"/dashboard/datasets/{dataset}").text
+
+
 @pytest.mark.parametrize("role", ["analyst", "auditor", "admin"])
 def test_only_its_owner_sees_the_state_of_uploads(house: House, browse: Open, owner: rows.Key, role: str) -> None:
     """W3: the outcome of an upload depends on private rows."""
