@@ -28,6 +28,7 @@ NAMES: Final = (
         "table-check.mjs",
         "transfer.mjs",
         "ledger-chain.mjs",
+        "once.mjs",
         "times.mjs",
     ),
     *("declare.mjs", "live.mjs", "upload.mjs", "verify.mjs"),

@@ -8,7 +8,9 @@ from typing import Any, Final, TypeVar
 
 from app.dashboard.forms import Form, Mistakes
 from app.dashboard.job_terms import NotRead, read_numbers, read_terms
-from app.errors import CorevaultError, InvalidRequest
+from app.dashboard.wording import count_noun
+from app.errors import CorevaultError, InvalidRequest, RateLimited
+from app.http.errors.problems import RETRY_AFTER_SECONDS
 from app.http.requests.bodies import validate
 from app.inference import registry
 from app.inference.core.designs import feature_to_json
@@ -22,6 +24,9 @@ FIELDS: Final = (
 """The fields with one value. ``features`` has several."""
 Read = TypeVar("Read")
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{0,12})?|\.[0-9]{1,12}", re.ASCII)
+_BUSY: Final = (
+    "The server cannot estimate the accuracy now. Wait {} and show the price again, or choose the cost instead."
+)
 _FEATURE: Final = re.compile(r"/model/features/([0-9]{1,6})", re.ASCII)
 ENTER_NUMBER: Final = "Enter a number with a decimal point, as in 0.5."
 _OF_POINTERS: Final = (
@@ -153,7 +158,10 @@ def make_mistakes(refusal: CorevaultError, typed: JobForm) -> Mistakes:
         if place is not None and int(place[1]) >= len(typed.features):
             name = "terms"
         mistakes.add(name, fault.message)
-    if not faults:
+    if isinstance(refusal, RateLimited):
+        seconds = int(getattr(refusal, "headers", {}).get("Retry-After", RETRY_AFTER_SECONDS))
+        mistakes.add("", _BUSY.format(count_noun(seconds, "second")))
+    elif not faults:
         mistakes.add("", refusal.detail)
     return mistakes
 

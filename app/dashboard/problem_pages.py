@@ -95,7 +95,7 @@ def _answer(problem: _Problem, scope: Scope) -> Response:
     elif status == 401:
         response = RedirectResponse(f"{PREFIX}/sign-in", 303)
     else:
-        response = _render(request, _parse(problem.body), status)
+        response = _render(request, _parse(problem.body), status, headers.get("retry-after"))
     response.headers.update({name: headers[name] for name in _KEPT if name in headers})
     response.headers.update(SECURITY_HEADERS | {"Cache-Control": "no-store"})
     if scope["method"] == "HEAD":
@@ -103,7 +103,7 @@ def _answer(problem: _Problem, scope: Scope) -> Response:
     return response
 
 
-def _render(request: Request, document: dict[str, Any], status: int) -> Response:
+def _render(request: Request, document: dict[str, Any], status: int, seconds: str | None) -> Response:
     visitor = getattr(request.state, "visitor", None)
     return render(
         request,
@@ -112,6 +112,7 @@ def _render(request: Request, document: dict[str, Any], status: int) -> Response
         status=status,
         title=document.get("title", "The service failed"),
         detail=document.get("detail", ""),
+        seconds=seconds,
         code=document.get("code", "internal"),
         request_id=document.get("request_id", ""),
         faults=[each["message"] for each in document.get("errors", ()) if each.get("message")],

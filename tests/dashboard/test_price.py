@@ -4,6 +4,7 @@ import html
 import json
 import math
 import re
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from app.jobs import quotes
 from app.jobs.estimates import Estimates
 from app.main import create_app
 from tests.dashboard.browser import open_browser
-from tests.dashboard.conftest import Open
+from tests.dashboard.conftest import Open, Visit
 from tests.dashboard.html_checks import find_faults, remove_scripts
 from tests.dashboard.job_forms import make_fields, read_once
 from tests.factories import rows
@@ -103,7 +104,7 @@ def test_a_busy_estimate_delays_the_widening_and_not_the_price(
     browser = browse(analyst)
     page = browser.post("/dashboard/price", data=make_fields(dataset, goal="widening", widening="1.5"))
     assert page.status_code == 429
-    assert "Another accuracy is being estimated." in page.text
+    assert "Wait 5 seconds and show the price again, or choose the cost instead." in page.text
     page = browser.post("/dashboard/price", data=make_fields(dataset))
     assert page.status_code == 200
     assert "It costs <strong>ε 0.5</strong>" in page.text
@@ -133,8 +134,33 @@ def test_a_search_is_refused_before_its_first_estimate(
     with open_browser(create_app(replace(house.services, rates=rates)), analyst) as browser:
         page = browser.post("/dashboard/price", data=make_fields(dataset, goal="widening", widening="1.5"))
     assert page.status_code == 429
-    assert int(page.headers["retry-after"]) >= 1
+    seconds = int(page.headers["retry-after"])
+    assert f"Wait {seconds} second" in page.text
+    assert "Retry-After" not in page.text
     assert made == []
+
+
+@pytest.mark.process
+@pytest.mark.browser
+@pytest.mark.long
+def test_a_double_click_asks_for_one_price(
+    visit: Visit, analyst: rows.Key, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def estimate(*_: object) -> ExpectedAccuracy:
+        time.sleep(1)
+        return ExpectedAccuracy({"age": 0.1}, {"age": 1.5})
+
+    monkeypatch.setattr(expected_accuracy, "estimate", estimate)
+    monkeypatch.setattr(quotes, "_ESTIMATES", Estimates())
+    page = visit(analyst, f"/dashboard/price?dataset_id={dataset}")
+    page.run("document.getElementById('target').value = 'income_gt_50k'")
+    page.run("document.getElementById('feature-1').checked = true")
+    page.run("""(button => { button.click(); setTimeout(() => button.click(), 1000) })(
+      document.querySelector('.pricing button'))""")
+    answered = "document.querySelector('h1').innerText === 'Quote' || document.querySelector('.error-summary')"
+    page.wait(f"document.readyState === 'complete' && ({answered})")
+    assert "It costs" in page.run("document.querySelector('main').innerText")
+    assert page.faults() == []
 
 
 @pytest.mark.parametrize(

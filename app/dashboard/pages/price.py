@@ -145,6 +145,7 @@ def _render(
         "price",
         visitor,
         status=status,
+        script=None if shown else "once.mjs",
         twins=(Twin("/v1/quotes", "POST", json.dumps(shown.document) if shown else "@job.json"),),
         dataset=dataset,
         typed=typed,

@@ -2,6 +2,7 @@
 
 import { CsvParser, readNames } from "./csv.mjs";
 import { CSV, findMediaType } from "./formats.mjs";
+import { sendOnce } from "./once.mjs";
 
 const HEADER_BYTES = 256 * 1024;
 
@@ -73,14 +74,5 @@ section.querySelector("input").addEventListener("change", async (event) => {
   event.target.value = "";
 });
 
-let isSent = false;
-
-// A second click would declare a second dataset.
-document.querySelector("form.declaration").addEventListener("submit", (event) => {
-  if (isSent) event.preventDefault();
-  isSent = true;
-});
-addEventListener("pageshow", () => {
-  isSent = false;
-});
+sendOnce(document.querySelector("form.declaration")); // a second click would declare a second dataset
 section.hidden = false;
