@@ -27,6 +27,8 @@ SECURITY_HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Frame-Options": "DENY",
 }
+LONGEST_TARGET: Final = 2_000
+"""Most characters of the address of a page to open after the sign-in."""
 _KEPT: Final = ("x-request-id", "retry-after", "allow", "connection", "ratelimit", "ratelimit-policy")
 """Headers of a problem that its page has too."""
 
@@ -90,10 +92,8 @@ def _answer(problem: _Problem, scope: Scope) -> Response:
     assert problem.start is not None
     request = Request(scope)
     headers, status = Headers(scope=problem.start), problem.start["status"]
-    if status == 401 and scope["method"] in {"GET", "HEAD"}:
-        response: Response = RedirectResponse(f"{PREFIX}/sign-in?{urlencode({'next': scope['path']})}", 303)
-    elif status == 401:
-        response = RedirectResponse(f"{PREFIX}/sign-in", 303)
+    if status == 401:
+        response: Response = RedirectResponse(f"{PREFIX}/sign-in?{_ask_to_sign_in(scope)}", 303)
     else:
         response = _render(request, _parse(problem.body), status, headers.get("retry-after"))
     response.headers.update({name: headers[name] for name in _KEPT if name in headers})
@@ -101,6 +101,15 @@ def _answer(problem: _Problem, scope: Scope) -> Response:
     if scope["method"] == "HEAD":
         response.body = b""
     return response
+
+
+def _ask_to_sign_in(scope: Scope) -> str:
+    """Make the query of the sign-in page. It names the wanted page, or reports that a form was not carried out."""
+    if scope["method"] not in {"GET", "HEAD"}:
+        return "ended=1"
+    query = scope["query_string"].decode("latin-1")
+    wanted = f"{scope['path']}?{query}" if query else scope["path"]
+    return urlencode({"next": wanted if len(wanted) <= LONGEST_TARGET else scope["path"]})
 
 
 def _render(request: Request, document: dict[str, Any], status: int, seconds: str | None) -> Response:

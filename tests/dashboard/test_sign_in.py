@@ -19,7 +19,10 @@ from app.http.rate_limits.rates import RateLimits
 from app.main import create_app
 from app.services import Services
 from tests.dashboard.browser import SAME_ORIGIN, code_of, open_browser, sign_in
+from tests.dashboard.conftest import Visit
+from tests.dashboard.html_checks import find_faults
 from tests.factories import rows
+from tests.factories.worker import House
 
 SIGN_IN = "/dashboard/sign-in"
 EMPTY = {"": ""}
@@ -141,6 +144,51 @@ def test_a_session_ends_with_its_key_and_its_time(
         end(services, owner)
         answer = browser.get("/dashboard")
         assert (answer.status_code, answer.headers["location"]) == (303, f"{SIGN_IN}?next=%2Fdashboard")
+
+
+def test_the_page_after_the_sign_in_keeps_its_query(application: FastAPI, owner: rows.Key) -> None:
+    wanted = "/dashboard/jobs?status=failed&dataset_id=ds_1"
+    with open_browser(application) as browser:
+        place = browser.get(wanted).headers["location"]
+        assert f'value="{wanted.replace("&", "&amp;")}"' in browser.get(place).text
+        assert sign_in(browser, owner.secret, wanted=wanted).headers["location"] == wanted
+    with open_browser(application) as browser:
+        place = browser.get(f"/dashboard/jobs?status={'x' * 3000}").headers["location"]
+        assert place == f"{SIGN_IN}?next=%2Fdashboard%2Fjobs"
+        for elsewhere in ("/dashboard?x=//elsewhere.test", "//elsewhere.test/dashboard?x", "/other?/dashboard"):
+            assert sign_in(browser, owner.secret, wanted=elsewhere).headers["location"] == "/dashboard"
+
+
+def test_a_form_after_the_end_of_the_session_says_that_nothing_was_done(
+    application: FastAPI, services: Services, owner: rows.Key
+) -> None:
+    with open_browser(application, owner) as browser:
+        _revoke(services, owner)
+        answer = browser.post("/dashboard/declare", data={"name": "census", "action": "declare"})
+        assert answer.status_code == 303
+        page = browser.get(answer.headers["location"]).text
+    assert "Your session has ended, so nothing was done." in page
+    assert find_faults(page) == []
+
+
+@pytest.mark.process
+@pytest.mark.browser
+@pytest.mark.long
+def test_back_keeps_what_was_typed_when_the_session_ends(house: House, visit: Visit, owner: rows.Key) -> None:
+    page = visit(owner, "/dashboard/declare")
+    typed = {"name": "census", "description": "All of them", "slots": "300", "column-0-name": "age"}
+    for name, text in typed.items():
+        page.run(f"document.getElementById('{name}').value = '{text}'")
+    with house.database.read() as session:
+        used = session.scalars(sa.select(SignIn.last_used_at)).one()
+    _set(last_used_at=now() - sign_ins.IDLE)(house.services, owner)
+    page.run("document.querySelector('form.declaration').requestSubmit()")
+    page.wait("location.pathname === '/dashboard/sign-in' && document.readyState === 'complete'")
+    assert "nothing was done" in page.run("document.querySelector('main').innerText")
+    _set(last_used_at=used)(house.services, owner)
+    page.run("history.back()")
+    page.wait("location.pathname === '/dashboard/declare' && document.readyState === 'complete'")
+    assert {name: page.run(f"document.getElementById('{name}').value") for name in typed} == typed
 
 
 def test_a_session_cannot_be_given_to_another_key(

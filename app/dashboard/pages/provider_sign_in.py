@@ -22,6 +22,7 @@ from app.auth.service import check_still_valid
 from app.context import note_actor, note_refusal
 from app.dashboard.forms import Mistakes
 from app.dashboard.pages.sign_in import choose_target, show_sign_in
+from app.dashboard.problem_pages import LONGEST_TARGET
 from app.dashboard.rendering import PREFIX, find_origin, render
 from app.dashboard.routing import OpenRoute, make_page_router
 from app.dashboard.visitors import MaybeVisitor, set_cookie, uses_https
@@ -49,7 +50,7 @@ def begin(
     request: Request,
     services: Shared,
     visitor: MaybeVisitor,
-    wanted: Annotated[str, Query(alias="next", max_length=2000)] = PREFIX,
+    wanted: Annotated[str, Query(alias="next", max_length=LONGEST_TARGET)] = PREFIX,
 ) -> Response:
     """Send the browser to the provider."""
     if visitor is not None:

@@ -13,7 +13,7 @@ from app.auth.secrets import parse
 from app.auth.service import check_still_valid
 from app.context import note_refusal
 from app.dashboard.forms import Mistakes, SentForm
-from app.dashboard.problem_pages import is_page
+from app.dashboard.problem_pages import LONGEST_TARGET, is_page
 from app.dashboard.rendering import PREFIX, render
 from app.dashboard.routing import make_page_router
 from app.dashboard.visitors import MaybeVisitor, delete_cookie, find_session, set_cookie
@@ -29,12 +29,13 @@ def show_form(
     request: Request,
     services: Shared,
     visitor: MaybeVisitor,
-    wanted: Annotated[str, Query(alias="next", max_length=2000)] = PREFIX,
+    wanted: Annotated[str, Query(alias="next", max_length=LONGEST_TARGET)] = PREFIX,
+    ended: Annotated[str, Query(max_length=1)] = "",
 ) -> Response:
-    """Show the form for the API key."""
+    """Show the form for the API key; ``ended=1``: a form was sent after the session had ended."""
     if visitor is not None:
         return RedirectResponse(choose_target(wanted), 303)
-    return show_sign_in(request, services, choose_target(wanted), Mistakes())
+    return show_sign_in(request, services, choose_target(wanted), Mistakes(), has_ended=ended == "1")
 
 
 @router.post("/sign-in")
@@ -70,11 +71,26 @@ def sign_out(request: Request, services: Shared, visitor: MaybeVisitor, _: SentF
 
 
 def show_sign_in(
-    request: Request, services: Services, wanted: str, mistakes: Mistakes, *, status: int = 200
+    request: Request,
+    services: Services,
+    wanted: str,
+    mistakes: Mistakes,
+    *,
+    status: int = 200,
+    has_ended: bool = False,
 ) -> Response:
     """Show the page. The button of the provider is there if one is set."""
     provider = None if services.code_flow is None else urlsplit(services.code_flow.issuer).hostname
-    return render(request, "sign_in", None, status=status, wanted=wanted, mistakes=mistakes, provider=provider)
+    return render(
+        request,
+        "sign_in",
+        None,
+        status=status,
+        wanted=wanted,
+        mistakes=mistakes,
+        provider=provider,
+        has_ended=has_ended,
+    )
 
 
 def _identify(services: Services, text: str) -> Caller:
@@ -98,4 +114,4 @@ def _create_session(services: Services, caller: Caller) -> str:
 def choose_target(wanted: str) -> str:
     """Return the page to open after the sign-in: ``wanted`` if it is a page of this server."""
     plain = wanted.isascii() and wanted.isprintable() and "\\" not in wanted and "//" not in wanted
-    return wanted if plain and is_page(wanted) else PREFIX
+    return wanted if plain and is_page(wanted.partition("?")[0]) else PREFIX
