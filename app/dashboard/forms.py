@@ -13,6 +13,10 @@ from app.errors import ContentTooLarge, Fault, InvalidRequest, UnsupportedMediaT
 
 FORM_BYTES: Final = 256 * 1024
 MOST_FIELDS: Final = 5_000
+_TOO_LARGE: Final = (
+    f"The form is larger than {FORM_BYTES // 1024} KiB, so nothing was done. Go back in your browser: it keeps your "
+    "entries. Use fewer columns or categories, or shorter texts. The Python client and the API accept more."
+)
 _MEDIA_TYPE: Final = "application/x-www-form-urlencoded"
 
 
@@ -75,7 +79,7 @@ async def read_form(request: Request) -> Form:
     async for chunk in request.stream():
         body += chunk
         if len(body) > FORM_BYTES:
-            raise ContentTooLarge
+            raise ContentTooLarge(_TOO_LARGE)
     return parse_form(bytes(body))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.dashboard.declaration_form import DeclarationForm, make_body
 from app.datasets.schemas import EXAMPLE_DECLARATION, DatasetBody
-from tests.dashboard.conftest import Open
+from tests.dashboard.conftest import Open, Visit
 from tests.factories import rows
 from tests.factories.worker import House
 
@@ -165,6 +165,24 @@ def test_a_form_from_elsewhere_declares_nothing(house: House, browse: Open, owne
     assert answer.status_code == 403
     with house.client() as client:
         assert client.get("/v1/datasets", headers=owner.headers).json()["items"] == []
+
+
+@pytest.mark.process
+@pytest.mark.browser
+@pytest.mark.long
+def test_a_form_that_is_too_large_says_what_to_do_and_is_kept(visit: Visit, owner: rows.Key) -> None:
+    page = visit(owner, "/dashboard/declare")
+    page.run("document.getElementById('name').value = 'census'")
+    page.run("document.getElementById('column-0-categories').value = 'category\\n'.repeat(40_000)")
+    page.run("document.querySelector('form.declaration').requestSubmit()")
+    page.wait("document.querySelector('main.wide .problem') && document.readyState === 'complete'")
+    words = page.run("document.querySelector('main').innerText")
+    assert "larger than 256 KiB, so nothing was done" in words
+    assert "The Python client and the API accept more." in words
+    page.run("history.back()")
+    page.wait("document.getElementById('column-0-categories') && document.readyState === 'complete'")
+    assert page.run("document.getElementById('name').value") == "census"
+    assert page.run("document.getElementById('column-0-categories').value.length") == 360_000
 
 
 def test_public_data_and_several_rows_of_a_person_have_their_members() -> None:
