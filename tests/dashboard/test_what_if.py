@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from app.dashboard.wording import format_number
+from app.ledger import Cause
 from tests.dashboard.appearance import check_appearance
 from tests.dashboard.conftest import Open, Visit
 from tests.dashboard.html_checks import find_faults
@@ -214,7 +215,7 @@ def test_an_allocation_bounds_the_analyst_who_asks(
         ("limit", {"limit_epsilon": "3"}, "limit_delta"),
         ("limit", {"limit_epsilon": "3", "limit_delta": "0.5"}, "limit_delta"),
         ("limit", {"limit_epsilon": "1", "limit_delta": "1e-7"}, "limit_delta"),
-        ("limit", {"limit_epsilon": "0.0001"}, ""),
+        ("limit", {"limit_epsilon": "0.0001"}, "limit_epsilon"),
         ("allocation", {"allocation_epsilon": "0.5"}, "allocation_key"),
         ("allocation", {"allocation_epsilon": "-1", "allocation_key": "key_of_nobody"}, "allocation_epsilon"),
         (
@@ -232,10 +233,31 @@ def test_a_wrong_form_keeps_its_entries_and_names_the_field(
     assert answer.status_code in {409, 422}, answer.text
     assert find_faults(answer.text) == []
     assert "There is a problem" in answer.text
-    assert not field or f'id="{field}-fault"' in answer.text
+    assert f'<a href="#{field}">' in answer.text
+    assert f'id="{field}-fault"' in answer.text
     for name, value in typed.items():
         assert name == "allocation_key" or f'name="{name}" value="{value}"' in answer.text
     assert _dump(house) == before
+
+
+def test_an_allocation_below_what_is_spent_names_its_field(
+    house: House, browse: Open, owner: rows.Key, analyst: rows.Key, dataset: str
+) -> None:
+    browser = browse(owner)
+    page = _ask(browser, dataset, "allocation", allocation_key=analyst.id, allocation_epsilon="1").text
+    assert _confirm(browser, dataset, "allocation", page).status_code == 303
+    house.run(house.job(dataset, analyst))
+    answer = _ask(browser, dataset, "allocation", allocation_key=analyst.id, allocation_epsilon="0.1")
+    assert answer.status_code == 409
+    assert 'id="allocation_epsilon-fault"' in answer.text
+
+
+def test_a_frozen_account_is_the_fault_of_no_field(house: House, browse: Open, owner: rows.Key, dataset: str) -> None:
+    with house.database.write() as tx:
+        house.ledger.freeze(tx, dataset, Cause.RUN)
+    answer = _ask(browse(owner), dataset, "limit", limit_epsilon="1.5")
+    assert (answer.status_code, "The account is frozen" in answer.text) == (409, True)
+    assert 'id="limit_epsilon-fault"' not in answer.text
 
 
 def test_a_confirmation_takes_effect_once_on_an_unchanged_account(

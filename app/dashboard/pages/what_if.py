@@ -35,6 +35,7 @@ from app.http.errors.problems import find_status
 from app.http.requests.bodies import validate
 from app.http.requests.idempotency import Answer, answer_once
 from app.ledger import Allocation
+from app.ledger.account.locked_account import FROZEN_DETAIL
 from app.services import Services, Shared
 
 router = make_page_router()
@@ -235,8 +236,14 @@ def _make_mistakes(question: Question, refusal: CorevaultError) -> Mistakes:
     for fault in refusal.faults if isinstance(refusal, InvalidRequest) else ():
         mistakes.add(next((name for start, name in places if fault.pointer.startswith(start)), ""), fault.message)
     if not mistakes:
-        mistakes.add("", refusal.detail)
+        mistakes.add(f"{question.kind}_epsilon" if _is_too_low(question, refusal) else "", refusal.detail)
     return mistakes
+
+
+def _is_too_low(question: Question, refusal: CorevaultError) -> bool:
+    """Whether the account refused an amount below the spent part, and not any change."""
+    has_account = question.dataset.deleted_at is None and question.dataset.sensitivity == "private"
+    return has_account and isinstance(refusal, StateConflict) and refusal.detail not in (_CHANGED, FROZEN_DETAIL)
 
 
 def _refuse(
