@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 
 from app.dashboard.forms import Form, Mistakes
 from app.dashboard.job_terms import NotRead, read_numbers, read_terms
-from app.dashboard.wording import count_noun
-from app.errors import CorevaultError, InvalidRequest, RateLimited
+from app.dashboard.wording import count_noun, format_number
+from app.errors import BudgetExceeded, CorevaultError, InvalidRequest, RateLimited
 from app.http.errors.problems import RETRY_AFTER_SECONDS
 from app.http.requests.bodies import validate
 from app.inference import registry
@@ -26,6 +26,10 @@ Read = TypeVar("Read")
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{0,12})?|\.[0-9]{1,12}", re.ASCII)
 _BUSY: Final = (
     "The server cannot estimate the accuracy now. Wait {} and show the price again, or choose the cost instead."
+)
+_BEYOND: Final = (
+    "The budget does not cover this job. The largest job left costs about ε {}. Ask for a smaller ε, or ask the "
+    "owner for more budget."
 )
 _FEATURE: Final = re.compile(r"/model/features/([0-9]{1,6})", re.ASCII)
 ENTER_NUMBER: Final = "Enter a number with a decimal point, as in 0.5."
@@ -161,6 +165,10 @@ def make_mistakes(refusal: CorevaultError, typed: JobForm) -> Mistakes:
     if isinstance(refusal, RateLimited):
         seconds = int(getattr(refusal, "headers", {}).get("Retry-After", RETRY_AFTER_SECONDS))
         mistakes.add("", _BUSY.format(count_noun(seconds, "second")))
+    elif isinstance(refusal, BudgetExceeded):
+        remaining = refusal.members["remaining"]
+        assert isinstance(remaining, dict)
+        mistakes.add("epsilon", _BEYOND.format(format_number(remaining["epsilon"])))
     elif not faults:
         mistakes.add("", refusal.detail)
     return mistakes
@@ -172,6 +180,7 @@ def write_python(body: JobBody, origin: str) -> str:
     target = "" if model.target is None else f', target="{model.target}"'
     size = "" if body.size is None else f", size={body.size}"
     epsilon = "" if body.privacy is None else f", epsilon={body.privacy.epsilon!r}"
+    purpose = "" if body.purpose is None else f", purpose={json.dumps(body.purpose, ensure_ascii=False)}"
     prior = "".join(
         f", {name}={json.dumps(values)}"
         for name, values in (("prior_mean", model.prior.mean), ("prior_scales", model.prior.scales))
@@ -182,6 +191,6 @@ def write_python(body: JobBody, origin: str) -> str:
         f"from corevault import Client, {name}\n\n"
         f'client = Client("{origin}", api_key)\n'
         f"model = {name}(features={features}{target}, prior_scale={model.prior.scale!r}{prior})\n"
-        f'job = client.jobs.submit("{body.dataset_id}", model{size}{epsilon})\n'
+        f'job = client.jobs.submit("{body.dataset_id}", model{size}{epsilon}{purpose})\n'
         "release = client.releases.download(client.jobs.wait(job).release_id)"
     )

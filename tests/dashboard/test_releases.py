@@ -88,6 +88,7 @@ def test_a_calibrated_release_shows_both_intervals(house: House, browse: Open, o
     assert find_faults(page) == []
     for words in ("Noise-aware 95 %", "Plain 95 %", "Odds ratio", "sex=Male", 'class="interval"'):
         assert words in page
+    assert "Together they give nearly the posterior of the table." in page
 
 
 def test_intervals_that_do_not_hold_are_left_out(house: House, browse: Open, owner: rows.Key) -> None:
@@ -102,6 +103,8 @@ def test_intervals_that_do_not_hold_are_left_out(house: House, browse: Open, own
     _grade(house, release, {"grade": "not-usable", "reasons": [reason]})
     page = browse(owner).get(f"/dashboard/releases/{release}").text
     assert "this release is not usable" in page
+    assert "they do not represent the table" in page
+    assert "nearly the posterior" not in page
     assert "sex=Male" not in page.partition("<h2>Points")[0]
 
 

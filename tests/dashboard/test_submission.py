@@ -7,6 +7,7 @@ import shlex
 
 import pytest
 
+from app.dashboard.wording import format_number
 from app.inference import expected_accuracy
 from tests.dashboard.conftest import Open
 from tests.dashboard.html_checks import find_faults
@@ -46,6 +47,7 @@ def test_a_submitted_form_makes_one_job(house: House, browse: Open, analyst: row
     commands = re.findall(r"<code>(curl .*?)</code>", html.unescape(quoted.text), re.DOTALL)
     words = next(words for words in map(shlex.split, commands) if "-d" in words)
     assert json.loads(words[words.index("-d") + 1])["purpose"] == "Table 2 of Ana's study"
+    assert ', purpose="Table 2 of Ana\'s study")' in html.unescape(quoted.text)
     page = browser.get(first.headers["location"]).text
     assert "Job submitted" in page
     assert "Table 2 of Ana&#39;s study" in page
@@ -143,7 +145,12 @@ def test_a_refused_submission_is_counted_and_explained(
     browser = browse(analyst)
     answer = browser.post("/dashboard/jobs", data=make_fields(dataset, epsilon="5", once="k" * 32))
     assert answer.status_code == 409
-    assert "The budget does not cover this job." in answer.text
+    with house.database.read() as session:
+        remaining = house.ledger.budget(session, dataset).remaining.epsilon
+    words = f"The budget does not cover this job. The largest job left costs about ε {format_number(remaining)}."
+    assert f'<a href="#epsilon">Cost ε: {words}' in answer.text
+    assert "remaining" not in answer.text
+    assert find_faults(answer.text) == []
     assert 'value="5"' in answer.text
     with house.database.read() as session:
         assert house.ledger.budget(session, dataset).jobs.refused == 1
