@@ -123,8 +123,8 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
     schedule, mode, residuals, fit = search.setup.schedule, search.mode, search.residuals, TUNING.most_fit
     assert mode is not None
     # Rows without a target have the variance that the model states, or the model does not describe them.
-    most = TUNING.most_surprise * rows.count * len(search.theta)
-    scattered = rows.uniform and np.sum(np.cov(rows.draws.T) * rows.information(search.theta)) > most
+    law = rows.count * invert(rows.information(search.theta)).diagonal() if rows.uniform else np.inf
+    scattered = np.max(np.var(rows.draws, axis=0) / law) > TUNING.most_surprise
     # A count at its least value may be any smaller one.
     fewest = max(TUNING.signal * search.count_noise, TUNING.least_count * search.setup.places)
     figures = [points.kl, doubt.nats, doubt.learned, mode.surprise]

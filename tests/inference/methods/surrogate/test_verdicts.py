@@ -226,3 +226,11 @@ def test_columns_wider_than_the_model_states_are_a_misfit(noise_scale: float, *,
     grade, found = _judge(_run("gaussian-mean", noise_scale, sigma=0.5))
     assert (reasons.MISFIT not in found) is fits
     assert fits or grade is not Grade.CALIBRATED
+
+
+@pytest.mark.parametrize(("width", "fits"), [(1.0, True), (2.0, False)])
+def test_narrow_columns_do_not_hide_a_wider_one(width: float, *, fits: bool) -> None:
+    result = _run("gaussian-mean", 0.3, sigma=0.5, features=4)
+    rows = result.search.rows
+    narrow = replace(rows, draws=rows.draws * np.array([width, 0.1, 0.1, 0.1]))
+    assert (reasons.MISFIT not in _judge(result, rows=narrow)[1]) is fits
