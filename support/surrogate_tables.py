@@ -51,7 +51,7 @@ SIGNALS: Final = ("drawn", "separable", "all alike", "noise")
 CURVED: Final = "curved"
 """A further signal: the model lacks the squares of columns."""
 
-_CURVATURE: Final = 2.0
+_CURVATURE: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)

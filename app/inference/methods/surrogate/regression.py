@@ -251,7 +251,7 @@ def _compute_lost(
     both = scale * sum(np.einsum("km,lm,md->dkl", part, part, along, optimize=True) for part in (kept, rest))
     each = scale * kept @ along  # (K, D)
     full = np.maximum(scale * along.sum(axis=0), 1e-12)
-    lost = (1 + TUNING.misfit * rows.count) * (both - each.T[:, :, None] * each.T[:, None, :] / full[:, None, None])
+    lost = (1 + TUNING.misfit[1] * rows.count) * (both - each.T[:, :, None] * each.T[:, None, :] / full[:, None, None])
     gain = np.array([np.sqrt(np.vecdot(side, side)) for side in sides]).T  # (D, K)
     return np.asarray(lost * gain[:, :, None] * gain[:, None, :])
 

@@ -286,7 +286,7 @@ class _Losses:
         off = invert(first + soft + 1e-9 * identity) @ (self.full + soft) @ self.pull - self.pull
         bias = inverse @ _mistake_labels(rows, self.response, kept) - self.mistaken_step
         noise = (self.sigma * clip) ** 2 * np.sum((inverse @ metric) * inverse)
-        bounds = (1 + TUNING.misfit * rows.count) * np.sum((inverse @ lost) * inverse)
+        bounds = (1 + TUNING.misfit[0] * rows.count) * np.sum((inverse @ lost) * inverse)
         return 0.5 * np.array([noise, bounds, bias @ bias, off @ off]), bias
 
 

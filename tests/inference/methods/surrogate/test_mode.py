@@ -138,7 +138,7 @@ def test_error_by_weights_contains_a_smooth_misfit(count: float) -> None:
     score = Score(truth, 0.5 * pull, 1e-6 * frame.back @ frame.back.T, np.resize([0.0, 1.0], 600))
     covariance = find_mode(rows, frame, truth, prior, (score,)).covariance
     error = float(np.mean((frame.back.T @ covariance @ frame.back).diagonal()))
-    assert error == pytest.approx(1 + TUNING.misfit * count, rel=0.1)
+    assert error == pytest.approx(1 + TUNING.misfit[1] * count, rel=0.1)
 
 
 @pytest.mark.parametrize("noise", [0.1, 1.0, 100.0])

@@ -105,13 +105,11 @@ def test_intervals_hold_where_noise_hides_that_information_is_less() -> None:
 @pytest.mark.long
 def test_intervals_hold_the_best_line_of_a_curved_relation() -> None:
     """W16: bounds weight rows, and with other weights another line is best."""
-    held = []
     for seed in range(4):
         case = Case(design="heavy tails", signal=CURVED, features=3, rows=30_000, slots=30_000, seed=seed)
         search = _run_case(case, 4.0).search
         distance = np.abs(search.theta - case.exact().mean)
-        held.append(np.mean(distance <= 1.96 * np.sqrt(assess(search).covariance.diagonal())))
-    assert np.mean(held) > 0.8
+        assert np.all(distance <= 3 * np.sqrt(assess(search).covariance.diagonal()))
 
 
 def test_intervals_allow_for_correlations_that_were_not_measured() -> None:
