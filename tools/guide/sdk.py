@@ -29,7 +29,7 @@ PAGES: Final = {
     "jobs": (
         "Quotes and jobs",
         """Quote replies.job.QuoteSize replies.job.ExpectedAccuracy Job replies.job.Progress replies.job.JobError
-        JobEvent""",
+        replies.job.Settlement JobEvent""",
     ),
     "releases": ("Releases", "Release Reliability Reason Certificate Points SigningKey verify_release"),
     "posteriors": (
