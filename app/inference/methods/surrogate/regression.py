@@ -233,7 +233,7 @@ def _compute_lost(
 
     The result is ``(D, K, K)``, between scores. Weighted scores have a covariance. The unweighted ones explain a part
     of it, which the full posterior has as well. The rest is the error. It counts once for targets that follow the
-    model, and ``TUNING.misfit`` times the number of rows for a smooth misfit.
+    model, and ``TUNING.misfit[1]`` times the number of rows for a smooth misfit.
 
     Args:
         rows: the belief about rows.

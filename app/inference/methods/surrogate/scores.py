@@ -274,7 +274,7 @@ class _Losses:
 
         1. noise;
         2. bounds: the part of the score's covariance that the unweighted scores do not explain. It counts once for
-           targets that follow the model, and ``TUNING.misfit`` times the number of rows for a smooth misfit;
+           targets that follow the model, and ``TUNING.misfit[0]`` times the number of rows for a smooth misfit;
         3. wrong labels, whose scores are bounded;
         4. the prior's pull, which weights reduce, restored with a softened information.
         """

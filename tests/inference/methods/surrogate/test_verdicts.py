@@ -20,6 +20,8 @@ from app.inference.methods.surrogate.state import Result, Search, State
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from support.surrogate_tables import CURVED, Case, Drawn
 
+CERTAIN, DOUBTFUL = Filter(0.0), Filter(0.06)
+
 
 @cache
 def _run(family: str, noise_scale: float | None, sigma: float = 0.02, features: int = 1) -> Result:
@@ -65,9 +67,6 @@ def test_stated_error_contains_the_one_by_wrong_labels() -> None:
     assert before is not None
     assert after is not None
     np.testing.assert_allclose(after - before, [[0.09, -0.12], [-0.12, 0.16]], atol=1e-12)
-
-
-CERTAIN, DOUBTFUL = Filter(0.0), Filter(0.06)
 
 
 def test_stated_covariance_is_four_times_the_regressions() -> None:
