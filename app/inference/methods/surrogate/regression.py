@@ -233,7 +233,7 @@ def _compute_lost(
 
     The result is ``(D, K, K)``, between scores. Weighted scores have a covariance. The unweighted ones explain a part
     of it, which the full posterior has as well. The rest is the error. It counts once for targets that follow the
-    model, and ``TUNING.misfit[1]`` times the number of rows for a smooth misfit.
+    model. A smooth misfit multiplies it by ``TUNING.misfit`` and the number of rows, and is divided among D axes.
 
     Args:
         rows: the belief about rows.
@@ -249,9 +249,9 @@ def _compute_lost(
     # Scores with different bounds differ in the part that is no multiple of the score, too.
     rest = np.sqrt(np.maximum(root**2 - kept**2, 0))
     both = scale * sum(np.einsum("km,lm,md->dkl", part, part, along, optimize=True) for part in (kept, rest))
-    each = scale * kept @ along  # (K, D)
-    full = np.maximum(scale * along.sum(axis=0), 1e-12)
-    lost = (1 + TUNING.misfit[1] * rows.count) * (both - each.T[:, :, None] * each.T[:, None, :] / full[:, None, None])
+    each = (scale * kept @ along).T  # (D, K)
+    full = np.maximum(scale * along.sum(axis=0), 1e-12)[:, None, None]
+    lost = (1 + TUNING.misfit * rows.count / len(axes)) * (both - each[:, :, None] * each[:, None, :] / full)
     gain = np.array([np.sqrt(np.vecdot(side, side)) for side in sides]).T  # (D, K)
     return np.asarray(lost * gain[:, :, None] * gain[:, None, :])
 

@@ -274,7 +274,7 @@ class _Losses:
 
         1. noise;
         2. bounds: the part of the score's covariance that the unweighted scores do not explain. It counts once for
-           targets that follow the model, and ``TUNING.misfit[0]`` times the number of rows for a smooth misfit;
+           targets that follow the model. A smooth misfit adds ``TUNING.misfit`` times the rows, over D axes;
         3. wrong labels, whose scores are bounded;
         4. the prior's pull, which weights reduce, restored with a softened information.
         """
@@ -286,7 +286,7 @@ class _Losses:
         off = invert(first + soft + 1e-9 * identity) @ (self.full + soft) @ self.pull - self.pull
         bias = inverse @ _mistake_labels(rows, self.response, kept) - self.mistaken_step
         noise = (self.sigma * clip) ** 2 * np.sum((inverse @ metric) * inverse)
-        bounds = (1 + TUNING.misfit[0] * rows.count) * np.sum((inverse @ lost) * inverse)
+        bounds = (1 + TUNING.misfit * rows.count / len(self.pull)) * np.sum((inverse @ lost) * inverse)
         return 0.5 * np.array([noise, bounds, bias @ bias, off @ off]), bias
 
 
