@@ -42,7 +42,9 @@ def test_a_public_release_needs_no_session(house: House, pages: FastAPI, owner: 
     with open_browser(pages) as visitor:
         page = visitor.get(f"/dashboard/releases/{release}")
         assert page.status_code == 200
-        assert release in visitor.get("/dashboard/releases").text
+        listed, cost = visitor.get("/dashboard/releases").text, visitor.get(f"/v1/releases/{release}").json()["cost"]
+        assert release in listed
+        assert f"ε {format_number(cost['epsilon'])}" in listed
     for words in ("Certificate", "Protected is one row", "client.releases.download", "points as csv", "ed25519:"):
         assert words in page.text
     assert "/dashboard/populations/" not in page.text

@@ -131,7 +131,8 @@ class Gaussian:
     def ratios(self, steps: Mapping[str, float] | None = None, *, level: float = 0.95) -> Any:
         """Odds or rate ratios with intervals.
 
-        ``steps`` are changes of columns in the table's units, by default 1.
+        ``steps`` are changes of columns in the table's units, by default 1. For columns in interactions, see
+        ``in_original_units``.
 
         >>> from corevault import example
         >>> example().posterior().ratios({"age": 10.0}).loc["age"].round(2).to_dict()
@@ -168,6 +169,9 @@ class Gaussian:
         instead of the reference. Under linear and Student-t regression it has the target's units, and
         ``log_noise_scale`` is the logarithm of the noise in these units. Under ``gaussian-mean`` the coefficients are
         the means of the columns.
+
+        If a column is also in an interaction, its coefficient holds where the other members have the design coordinate
+        0. For a number, that is the middle of its bounds.
 
         >>> from corevault import example
         >>> example("linear-regression").posterior().in_original_units()
