@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3187, statements=1871, numbers=97)
+LIMITS: Final = Size(modules=15, lines=3097, statements=1818, numbers=96)
 
 
 def measure(folder: Path) -> Size:

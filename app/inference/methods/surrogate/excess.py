@@ -259,36 +259,13 @@ def combine(query: ExcessSum, answers: tuple[Array64, ...], noise: float, residu
         noise: the standard deviation of each value of an answer.
         residuals: the histogram.
     """
-    sums, variance = _read_excess(query, residuals)
-    shown = np.where(variance > 0, 1 / np.maximum(variance, 1e-12), 0)  # no bin is beyond the cut: nothing is shown
-    shown[1] = 0
-    precision = len(answers) / noise**2 + shown
-    mean = (np.sum(answers, axis=0) / noise**2 + shown * sums) / precision
-    return _estimate(query, mean, 1 / precision, residuals, answers)
-
-
-def show_excess(query: ExcessSum, residuals: ResidualCounts) -> Excess:
-    """Estimate the excess beyond an earlier cut by the histogram alone."""
-    sums, variance = _read_excess(query, residuals)
-    variance[1] = variance[0] + sums[0] ** 2  # any linear function of the predictor may have this sum
-    return _estimate(query, sums, variance, residuals, ())
-
-
-def _read_excess(query: ExcessSum, residuals: ResidualCounts) -> tuple[Array64, Array64]:
-    """Read sums ``(m,)`` and their variances from the histogram, in the units of answers."""
-    shown, size, unit = residuals.excess(query.cut), 3 if query.squares else 2, np.array([1.0, 1.0, query.squares])
-    sums = np.array([shown.sums[0], 0.0, shown.sums[1]]) * unit
-    return sums[:size], (np.array([shown.noise[0], 0.0, shown.noise[1]]) * unit**2)[:size]
-
-
-def _estimate(
-    query: ExcessSum, mean: Array64, variance: Array64, residuals: ResidualCounts, answers: tuple[Array64, ...]
-) -> Excess:
-    """Shrink ``mean`` ``(m,)`` to the prediction, and add the doubt about hidden residuals."""
-    size, unit = len(mean), np.array([1.0, 1.0, query.squares])
+    size, unit = 3 if query.squares else 2, np.array([1.0, 1.0, query.squares])
     shown, expected = residuals.excess(query.cut), residuals.expect(query.cut)
-    usual = (np.array([expected[0], 0.0, expected[1]]) * unit)[:size]
-    unusual = np.where(variance > 0, mean - usual, 0)
-    gain = np.maximum(0, 1 - _UNUSUAL**2 * variance / np.maximum(unusual**2, 1e-300))
+    by_histogram = (np.array([shown.noise[0], 0.0, shown.noise[1]]) * unit**2)[:size]
+    sums, usual = ((np.array([each[0], 0.0, each[1]]) * unit)[:size] for each in (shown.sums, expected))
+    certain = np.where(by_histogram > 0, 1 / np.maximum(by_histogram, 1e-12), 0)  # no bin beyond the cut shows nothing
+    precision = len(answers) / noise**2 + certain
+    unusual = (np.sum(answers, axis=0) / noise**2 + certain * sums) / precision - usual
+    gain = np.maximum(0, 1 - _UNUSUAL**2 / np.maximum(precision * unusual**2, 1e-300))
     hidden = (np.array([shown.hidden[0], 0.25 * shown.hidden[0], shown.hidden[1]]) * unit**2)[:size] * _UNLIKELY
-    return Excess(query, usual + gain * unusual, variance + hidden, shown.spread, answers, usual)
+    return Excess(query, usual + gain * unusual, 1 / precision + hidden, shown.spread, answers, usual)

@@ -14,7 +14,7 @@ All of it is done along one axis at a time, in coordinates where the belief's in
 has K scores instead of K D numbers.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -50,9 +50,8 @@ class Score:
     """An answered score: ``gradient`` ``(D,)`` at ``theta`` ``(D,)``.
 
     ``noise`` ``(D, D)`` is its covariance by noise and subsampling. ``kept`` ``(M,)`` is the part of each draw's score
-    that its bound left, and ``root`` ``(M,)`` the root of the part of its square; None: ``kept``.
-    ``bound`` computes the bounded scores of folded rows; None: they have no bound. ``label_error`` ``(D,)`` is the
-    error of the mode by wrong labels. ``cut`` is where residuals are cut, in deviations; None: they are not.
+    that its bound left, and ``root`` ``(M,)`` the root of the part of its square; None: ``kept``. ``bound`` computes
+    the bounded scores of folded rows; None: they have no bound.
     """
 
     theta: Array64
@@ -61,8 +60,6 @@ class Score:
     kept: Array64
     root: Array64 | None = None
     bound: Callable[[Array32], Array64] | None = None
-    label_error: Array64 | None = None
-    cut: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +85,6 @@ def find_mode(
     scores: Sequence[Score],
     *,
     excess: Excess | None = None,
-    early: Excess | None = None,
     vague: float = 0.0,
 ) -> Mode:
     """Find the mode by all ``scores``.
@@ -102,16 +98,13 @@ def find_mode(
         theta: the current parameter, where the search starts, ``(D,)``.
         prior: on the parameters.
         scores: at least one.
-        excess: the part of residuals beyond the present cut; it is added back to the scores with that cut.
-        early: the same for the cut before the histogram of residuals, if that was another one.
+        excess: the part of residuals beyond the cut; it is added back to the scores.
         vague: the relative variance of the belief's information.
     """
     longest = compute_longest_step(rows, theta)
     goal, mode, common = theta, None, np.zeros((len(theta), len(theta)))
-    if early is not None:
-        scores = list(_restore(rows, scores, early))
     if excess is not None:
-        added = [excess.gradient(rows, score.kept * (score.cut == excess.query.cut)) for score in scores]
+        added = [excess.gradient(rows, score.kept) for score in scores]
         scores = [
             replace(score, gradient=score.gradient + each) for score, (each, _) in zip(scores, added, strict=True)
         ]
@@ -124,20 +117,6 @@ def find_mode(
         goal = goal + step * min(1.0, longest / max(change, 1e-12))
     assert mode is not None
     return Mode(goal, mode.covariance + common, mode.surprise, reached=change <= longest)
-
-
-def _restore(rows: Rows, scores: Sequence[Score], early: Excess) -> Iterator[Score]:
-    """Add the excess to the scores with its cut, and its error.
-
-    These scores share the error. An average of them would lower it, so it counts once for each of them.
-    """
-    many = sum(score.cut == early.query.cut for score in scores)
-    for score in scores:
-        if score.cut == early.query.cut:
-            gradient, error = early.gradient(rows, score.kept)
-            yield replace(score, gradient=score.gradient + gradient, noise=score.noise + many * error)
-        else:
-            yield score
 
 
 def compute_longest_step(rows: Rows, theta: Array64) -> float:

@@ -80,21 +80,20 @@ def assess(search: Search) -> _Doubt:
 
     The covariance of the regression is too small, because the sizes of errors are estimates. So it has a factor, and
     grows with unexplained residuals. The last step counts as an error too, because the search may not have converged.
-    So does the error by wrong labels, where bounds change it. Real information may be ``least`` times the belief's.
-    Then an error is ``1 / least`` times as long. So is its loss in nats, the information times the squared error.
+    Real information may be ``least`` times the belief's. Then an error is ``1 / least`` times as long. So is its loss
+    in nats, the information times the squared error.
     """
     theta, information, mode, prior = search.theta, search.information, search.mode, search.setup.prior
     assert mode is not None
-    drifts = [0 * theta if each is None else each for each in (search.step, search.scores[-1].label_error)]
-    drift, (deviations, floor) = np.transpose(drifts) @ drifts, TUNING.vagueness
+    step, (deviations, floor) = 0 * theta if search.step is None else search.step, TUNING.vagueness
     least = max(1 - deviations * np.sqrt(2 * search.filter.variance), floor)
     loss = TUNING.doubt * max(1.0, mode.surprise) * mode.covariance / least
-    covariance = loss / least + drift
+    covariance = loss / least + np.outer(step, step)
     learned = compare_widths(invert(prior.precision(theta)) @ information)
     learned += 0.5 * float((theta - prior.mean) @ information @ (theta - prior.mean))
-    nats = 0.5 * float(np.trace(information @ (loss + drift)))
+    moved = 0.5 * float(step @ information @ step)
+    nats = 0.5 * float(np.trace(information @ loss)) + moved
     far = compute_far_loss(search.rows, make_frame(search.rows, theta, information, prior), theta, prior, covariance)
-    moved = 0.5 * float(drifts[0] @ information @ drifts[0])
     return _Doubt(covariance, nats, learned, far, moved)
 
 

@@ -17,7 +17,6 @@ from app.inference.methods.surrogate.excess import (
     combine,
     compute_excess_bound,
     compute_square_weight,
-    show_excess,
     simulate_residuals,
 )
 from app.inference.methods.surrogate.information import carry, correct, design_matrix, make_frame
@@ -102,7 +101,7 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
         return bound_scores(rows.model, folded, theta, transform, design.clip, cut) @ design.factor.T
 
     gradient, noise = design.factor @ answer, symmetric(noise)
-    score = Score(theta, gradient, noise, design.kept, design.root, apply_bound, design.label_error, cut)
+    score = Score(theta, gradient, noise, design.kept, design.root, apply_bound)
     scores = (*search.scores, score)
     mode = find_mode(
         search.rows,
@@ -111,7 +110,6 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
         setup.prior,
         scores,
         excess=search.excess,
-        early=search.early,
         vague=search.filter.variance,
     )
     return _move(replace(search, scores=scores, mode=mode), mode, last=turn == schedule.rounds - 1)
@@ -176,11 +174,8 @@ def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _tur
         asked=schedule.effective_sigma / np.sqrt(len(schedule.excess_turns) * TUNING.excess_share),
         squares=setup.squares,
     )
-    assert search.cut is not None
-    if cut == search.cut:
-        return replace(search, residuals=residuals)
-    early = show_excess(_make_excess_query(search, residuals, search.cut), residuals)
-    return replace(search, residuals=residuals, cut=cut, early=early)
+    # The excess beyond the first cut is not asked for, so scores with that cut are left out.
+    return replace(search, residuals=residuals, cut=cut, scores=())
 
 
 def ask_excess(_rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:

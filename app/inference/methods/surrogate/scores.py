@@ -40,17 +40,14 @@ class Response:
     ``(M, G)`` are the parts on a grid that is uniform in the distance's logarithm. ``root`` ``(M, G)`` are the roots of
     the parts of the squared norm. They are larger than ``kept`` where the bound depends on the target. ``offset``
     ``(M,)`` is the logarithm of each draw's first distance. ``widest`` multiplies the candidates for squared bounds:
-    scores are longer where residuals are cut further out, or rows are far from the parameter. ``mistakes`` ``(M, D)``
-    are the changes of a draw's mean score by wrong labels, in the coordinates of the draws' information; zero for other
-    targets. Their share is that of :func:`limit_mistakes`. ``whole`` ``(M,)`` are the distances at which a bound takes
-    hardly anything; zero where residuals are cut.
+    scores are longer where residuals are cut further out, or rows are far from the parameter. ``whole`` ``(M,)`` are
+    the distances at which a bound takes hardly anything; zero where residuals are cut.
     """
 
     kept: Array64
     root: Array64
     offset: Array64
     widest: float
-    mistakes: Array64
     whole: Array64
 
     def share(self, distance: Array64) -> tuple[Array64, Array64]:
@@ -120,16 +117,11 @@ def respond(
     kept = np.clip(_compute_part(kept, whole, usual_whole), 1e-3, most)
     root = np.sqrt(np.clip(_compute_part(square, whole, usual_whole), kept**2, most**2))
     root = kept if cut is not None and not longer else root
-    mistakes = np.zeros((len(length), len(theta)))
-    if labels:
-        # A label that is 1 with probability p changes the mean score by (1 - 2 p) x if it is wrong: the sum of both.
-        both = np.array([rows.model.scores(rows.fold(np.full(len(length), y)), theta) for y in (0.0, 1.0)], np.float64)
-        mistakes = limit_mistakes(np.abs(both @ theta)) * (both[0] + both[1]) @ transform.T
     offset = np.log(_LEAST * (cut or 1.0) * usual / np.maximum(length, 1e-30))
     steps = np.argmax(kept >= _WHOLE * kept.max(axis=1, keepdims=True), axis=1)
     whole = np.exp(offset + np.log(_MOST / _LEAST) / (_STEPS - 1) * steps) * (cut is None)
     kept, root = (np.maximum.accumulate(each, axis=1) for each in (kept, root))
-    return Response(kept, root, offset, widest, mistakes, whole)
+    return Response(kept, root, offset, widest, whole)
 
 
 def _compute_part(sums: Array64, whole: Array64, usual: Array64) -> Array64:
@@ -159,35 +151,20 @@ def _simulate(
         yield rows.fold(targets + shift), rows.model.scores(rows.fold(targets), theta).astype(np.float64)
 
 
-def limit_mistakes(pull: Array64) -> float:
-    """Compute the share of wrong labels that a design allows for.
-
-    At the mode, wrong labels pull the parameter towards zero, and right ones away from it. So the share is at most the
-    ratio of both, if all labels were right, or all were wrong.
-
-    Args:
-        pull: the size of each draw's score along the parameter, for both labels, ``(2, M)``.
-    """
-    right, wrong = pull.min(axis=0).sum(), pull.max(axis=0).sum()
-    return min(TUNING.wrong_labels[0], float(right / wrong)) if wrong > 0 else TUNING.wrong_labels[0]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreDesign:
     """The metric and the bound of a score query.
 
     The metric is ``factor factor'``, with ``factor`` ``(D, D)`` in the model's coordinates. ``clip`` is the clipping
     norm C in it. ``kept`` and ``root`` ``(M,)`` are the parts of each draw's score that the bound leaves. ``nats`` are
-    the expected losses by noise, by bounds, by wrong labels, and by the prior's pull. ``label_error`` ``(D,)`` is the
-    error of the mode by as many wrong labels as a stated error allows for.
+    the expected losses by noise, by bounds, and by the prior's pull.
     """
 
     factor: Array64
     clip: float
     kept: Array64
     root: Array64
-    nats: tuple[float, float, float, float]
-    label_error: Array64
+    nats: tuple[float, float, float]
 
 
 def design_score(
@@ -215,8 +192,7 @@ def design_score(
         per_unit: rows of a unit.
     """
     full, pull = rows.gram(frame.white), -frame.forth @ prior.gradient(theta)
-    step = invert(full + frame.prior) @ _mistake_labels(rows, response, np.ones(len(frame.white)))
-    losses = _Losses(rows, frame, response, sigma, full, pull, step)
+    losses = _Losses(rows, frame, sigma, full, pull)
     best, chosen = np.inf, None
     far = frame.shortened
     least, most, ratio = TUNING.score_bounds
@@ -229,13 +205,12 @@ def design_score(
         number = 1 + round(np.log(widest / narrowest) / np.log(ratio))
         for clip in mean * np.sqrt(np.geomspace(narrowest, widest, number)):
             kept, root = response.share(clip / np.maximum(lengths, 1e-300))
-            nats, label_error = losses.compute(metric, clip, kept, root)
+            nats = losses.compute(metric, clip, kept, root)
             if nats.sum() < best:
-                best, chosen = float(nats.sum()), (metric, clip, kept, root, nats, label_error)
+                best, chosen = float(nats.sum()), (metric, clip, kept, root, nats)
     assert chosen is not None
-    metric, clip, kept, root, nats, label_error = chosen
-    label_error = TUNING.wrong_labels[1] / TUNING.wrong_labels[0] * frame.forth.T @ label_error
-    return ScoreDesign(frame.back @ factorise(metric), float(clip), kept, root, tuple(nats.tolist()), label_error)
+    metric, clip, kept, root, nats = chosen
+    return ScoreDesign(frame.back @ factorise(metric), float(clip), kept, root, tuple(nats.tolist()))
 
 
 def _list_metrics(frame: Frame, far: Array64, theta: Array64) -> Iterator[Array64]:
@@ -253,21 +228,17 @@ class _Losses:
     """The expected loss of a score query.
 
     Coordinates are the frame's, in which the belief's information is the identity. ``full`` ``(D, D)`` is the draws'
-    information without the prior's. ``pull`` ``(D,)`` is the prior's part of the score at the mode. ``mistaken_step``
-    ``(D,)`` is the error of the mode by wrong labels if no score is bounded. The full posterior has this error too, so
-    only the difference counts.
+    information without the prior's. ``pull`` ``(D,)`` is the prior's part of the score at the mode.
     """
 
     rows: Rows
     frame: Frame
-    response: Response
     sigma: float
     full: Array64
     pull: Array64
-    mistaken_step: Array64
 
-    def compute(self, metric: Array64, clip: float, kept: Array64, root: Array64) -> tuple[Array64, Array64]:
-        """Compute the four losses ``(4,)`` in nats, and the error ``(D,)`` by wrong labels.
+    def compute(self, metric: Array64, clip: float, kept: Array64, root: Array64) -> Array64:
+        """Compute the three losses ``(3,)`` in nats.
 
         With parts ``kept`` and ``root`` ``(M,)``, the information of the score is ``first`` and its covariance
         ``second``. The losses are half the squared errors of a Newton step, by
@@ -275,21 +246,13 @@ class _Losses:
         1. noise;
         2. bounds: the part of the score's covariance that the unweighted scores do not explain. It counts once for
            targets that follow the model. A smooth misfit adds ``TUNING.misfit`` times the rows, over D axes;
-        3. wrong labels, whose scores are bounded;
-        4. the prior's pull, which weights reduce, restored with a softened information.
+        3. the prior's pull, which weights reduce, restored with a softened information.
         """
-        rows, white, soft = self.rows, self.frame.white, _SOFT_PRIOR * self.frame.prior
-        identity = np.eye(len(self.pull))
-        first, second = rows.gram(white, kept), rows.gram(white, root**2)
+        white, soft, size = self.frame.white, _SOFT_PRIOR * self.frame.prior, len(self.pull)
+        first, second = self.rows.gram(white, kept), self.rows.gram(white, root**2)
         inverse = invert(first + self.frame.prior)
-        lost = second - first @ invert(self.full + _JITTER * identity) @ first
-        off = invert(first + soft + 1e-9 * identity) @ (self.full + soft) @ self.pull - self.pull
-        bias = inverse @ _mistake_labels(rows, self.response, kept) - self.mistaken_step
+        lost = second - first @ invert(self.full + _JITTER * np.eye(size)) @ first
+        off = invert(first + soft + 1e-9 * np.eye(size)) @ (self.full + soft) @ self.pull - self.pull
         noise = (self.sigma * clip) ** 2 * np.sum((inverse @ metric) * inverse)
-        bounds = (1 + TUNING.misfit * rows.count / len(self.pull)) * np.sum((inverse @ lost) * inverse)
-        return 0.5 * np.array([noise, bounds, bias @ bias, off @ off]), bias
-
-
-def _mistake_labels(rows: Rows, response: Response, kept: Array64) -> Array64:
-    """Compute the sum of scores ``(D,)`` by wrong labels."""
-    return np.asarray(rows.count / len(kept) * (kept @ response.mistakes))
+        bounds = (1 + TUNING.misfit * self.rows.count / size) * np.sum((inverse @ lost) * inverse)
+        return 0.5 * np.array([noise, bounds, off @ off])

@@ -86,7 +86,6 @@ class Search:
     ``filter`` its uncertainty. ``counted`` is the noised number of rows, from the sum of moments. ``count_noise`` is
     the standard deviation of its noise. ``scores`` are the answers that ``mode`` is estimated from. For targets without
     a natural bound, residuals are cut at ``cut`` deviations; ``residuals`` and ``excess`` are the answers about them.
-    ``early`` is the excess beyond the first cut, if that is another one.
     """
 
     setup: Setup
@@ -103,7 +102,6 @@ class Search:
     residuals: ResidualCounts | None = None
     cut: float | None = None
     excess: Excess | None = None
-    early: Excess | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,6 @@ class Tuning:
     usual_bound: float = 2.0  # C^2 n / D; the bound that is assumed where a cut is chosen
     first_cut: float = 3.0  # deviations; the cut of residuals before their histogram
     widening: float = 6.0  # deviations of the predictor's doubt; up to there, scores that redescend grow
-    wrong_labels: tuple[float, float] = (0.01, 0.1)  # part of the labels; wrong ones in designs, in stated errors
     misfit: float = 5e-3  # variance of a row's smooth misfit over its score's; along all axes together
     shares: tuple[float, ...] = (0.003, 0.02, 0.1, 0.4, 1.2)  # variance over squared distance; candidates, secant error
     usual_share: float = 0.02  # the same; the likeliest one before answers

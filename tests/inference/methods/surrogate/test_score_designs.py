@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from app.inference.core.linear_algebra import invert
-from app.inference.methods.surrogate.scores import design_score, limit_mistakes, respond
-from app.inference.methods.surrogate.tuning import TUNING
-from support.beliefs import COUNT, draw_rows, make_case_frame
+from app.inference.methods.surrogate.scores import design_score, respond
+from support.beliefs import draw_rows, make_case_frame
 from support.surrogate_tables import Case
 
 
@@ -27,32 +26,6 @@ def test_shares_of_scores_are_those_of_a_simulation(family: str) -> None:
         error = np.abs(response.share(clip / length) - exact)
         assert error.max() < 0.085  # of linear interpolation at the kink of min(1, x), on this grid
         assert error.mean() < 0.03
-
-
-def test_wrong_labels_are_at_most_as_many_as_the_predictions_allow() -> None:
-    """Labels that are certain leave room for few wrong ones; at zero, the usual share counts."""
-    pull = np.array([[1e-4, 20.0], [10.0, 2e-4]])
-    assert limit_mistakes(pull) == pytest.approx(1e-5)
-    assert limit_mistakes(np.zeros((2, 3))) == limit_mistakes(np.ones((2, 3))) == TUNING.wrong_labels[0]
-
-
-def test_error_by_wrong_labels_is_that_of_two_newton_steps() -> None:
-    """The full posterior also has an error, so the difference counts. A bound that takes nothing leaves none."""
-    case = Case(features=2)
-    rows, theta, prior = draw_rows(case), np.array([2.0, -1.0, 0.5]), case.problem.prior
-    frame, found = make_case_frame(case, rows, theta), []
-    response = respond(np.random.default_rng(1), rows, theta, frame, labels=True, cut=None)
-    for sigma in (1e-6, 3.0):
-        design = design_score(rows, frame, response, theta, prior, sigma=sigma, per_unit=1.0)
-        predicted = 1 / (1 + np.exp(-rows.draws @ theta))
-        wrong = TUNING.wrong_labels[1] * COUNT / 600 * (1 - 2 * predicted)[:, None] * rows.draws
-        steps = [
-            np.linalg.solve(rows.information(theta, weights) + prior.precision(theta), weights @ wrong)
-            for weights in (design.kept, np.ones(600))
-        ]
-        np.testing.assert_allclose(design.label_error, steps[0] - steps[1], rtol=1e-3, atol=1e-5)
-        found.append(float(np.linalg.norm(design.label_error)))
-    assert found[0] < 0.1 * found[1]
 
 
 def test_bounds_for_rare_outcomes_can_leave_whole_scores() -> None:
