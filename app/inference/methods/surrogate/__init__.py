@@ -14,6 +14,6 @@ order in which a run uses them:
 - ``information``: coordinates and metrics by information, design of a matrix query, and a filter of the answers.
 - ``scores``: the part of scores that bounds leave, and the design of a score query.
 - ``excess``: residuals that the model does not predict: where to cut them, and how to restore the rest.
-- ``regression``: the posterior's mode from all scores, by generalised least squares.
+- ``regression``: the posterior's mode from the scores, by generalised least squares.
 - ``release``: points for the final belief, their error and their reliability.
 """

@@ -142,9 +142,7 @@ def simulate_residuals(rng: np.random.Generator, rows: Rows, theta: Array64) -> 
     return np.concatenate(simulated)
 
 
-def choose_cut(
-    residuals: ResidualCounts, *, count: float, size: int, sigma: float, asked: float, squares: bool
-) -> float:
+def choose_cut(residuals: ResidualCounts, *, size: int, sigma: float, asked: float, squares: bool) -> float:
     """Choose the cut with the least expected logarithm of the loss.
 
     Candidates are the edges of bins and the largest residual. A loss by hidden residuals is unlikely, and large for any
@@ -156,14 +154,13 @@ def choose_cut(
 
     Args:
         residuals: the histogram.
-        count: of rows.
         size: the number D of parameters.
         sigma: the noise multiplier of all scores together, for sums over all slots.
         asked: the noise multiplier of all sums of excess together, for sums over all slots.
         squares: whether scores have a part ``e^2 - m``.
     """
     candidates = [cut for cut in EDGES if cut < residuals.largest] + [residuals.largest]
-    losses = []
+    losses, count = [], residuals.count
     for cut in candidates:
         clip = cut * np.sqrt(TUNING.usual_bound * size / count)
         if squares:
@@ -263,7 +260,9 @@ def combine(query: ExcessSum, answers: tuple[Array64, ...], noise: float, residu
     shown, expected = residuals.excess(query.cut), residuals.expect(query.cut)
     by_histogram = (np.array([shown.noise[0], 0.0, shown.noise[1]]) * unit**2)[:size]
     sums, usual = ((np.array([each[0], 0.0, each[1]]) * unit)[:size] for each in (shown.sums, expected))
-    certain = np.where(by_histogram > 0, 1 / np.maximum(by_histogram, 1e-12), 0)  # no bin beyond the cut shows nothing
+    certain = np.where(
+        by_histogram > 0, 1 / np.maximum(by_histogram, 1e-12), 0
+    )  # without a bin beyond the cut: nothing
     precision = len(answers) / noise**2 + certain
     unusual = (np.sum(answers, axis=0) / noise**2 + certain * sums) / precision - usual
     gain = np.maximum(0, 1 - _UNUSUAL**2 / np.maximum(precision * unusual**2, 1e-300))

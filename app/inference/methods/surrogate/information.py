@@ -189,27 +189,7 @@ def design_matrix(rows: Rows, frame: Frame, sigma: float, rounds: int, *, per_un
     return MatrixDesign(root, float(bound), inverse @ (clipped) @ inverse.T)
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """The doubt about the belief's information.
-
-    ``variance`` is the variance of its entries in coordinates where it is the identity. Before any matrix, it is that
-    of unknown correlations.
-    """
-
-    variance: float = TUNING.correlations
-
-    def move(self, change: Array64) -> "Filter":
-        """Add the doubt of a step: the mean square of ``change`` ``(M,)``.
-
-        ``change`` is the change of the draws' linear predictors, over ``sqrt(D)``.
-        """
-        return Filter(self.variance + float(np.mean(change**2)))
-
-
-def correct(
-    frame: Frame, design: MatrixDesign, answer: Array64, noise: float, before: Filter
-) -> tuple[Array64, Filter]:
+def correct(frame: Frame, design: MatrixDesign, answer: Array64, noise: float, vague: float) -> tuple[Array64, float]:
     """Correct the belief's information by an answer.
 
     The innovation is the answer minus its expectation. A scalar Kalman filter shrinks its entries by the gain
@@ -220,18 +200,18 @@ def correct(
         design: of the query.
         answer: in the metric of the design, ``(D, D)``.
         noise: the standard deviation of a diagonal entry of the answer.
-        before: the filter before the answer.
+        vague: the variance of the information's entries before the answer, where the information is the identity.
 
     Returns:
-        The information ``(D, D)``, positive definite, and the filter.
+        The information ``(D, D)``, positive definite, and its variance.
     """
     size = len(answer)
     innovation = symmetric(answer - design.expected)
     excess = float(np.sum(innovation**2)) / (size * (size + 1) / 2) - noise**2
-    variance = float(np.clip(before.variance, excess - 4 * noise**2 / size, max(excess + 4 * noise**2 / size, 1e-12)))
+    variance = float(np.clip(vague, excess - 4 * noise**2 / size, max(excess + 4 * noise**2 / size, 1e-12)))
     gain = variance / (variance + noise**2)
     correction = np.eye(size) + gain * design.root @ innovation @ design.root.T
     values, axes = np.linalg.eigh(symmetric(correction))
     # The correction stays positive, and noise cannot remove nearly all information in a direction.
     values = np.maximum(values, np.clip(1.5 * noise, *TUNING.spectral_floor))
-    return symmetric(frame.back @ (axes * values) @ axes.T @ frame.back.T), Filter(gain * noise**2)
+    return symmetric(frame.back @ (axes * values) @ axes.T @ frame.back.T), gain * noise**2

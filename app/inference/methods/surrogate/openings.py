@@ -13,7 +13,7 @@ from app.inference.core.linear_algebra import invert
 from app.inference.core.model import Array64
 from app.inference.core.query import Oracle, Query
 from app.inference.methods.surrogate.column_laws import Columns, compute_winsorised_means, draw_columns
-from app.inference.methods.surrogate.information import Filter, make_frame
+from app.inference.methods.surrogate.information import make_frame
 from app.inference.methods.surrogate.moments import (
     Lengths,
     Moments,
@@ -156,12 +156,8 @@ def _ask_tails(rng: np.random.Generator, opening: Opening, oracle: Oracle) -> Se
     query = make_tails_query(setup, population.mean, np.sqrt(population.covariance.diagonal()))
     answer = ask(oracle, query, schedule, schedule.tails_share, query.clip)
     noise = np.full((3, 1), schedule.noise_of(schedule.tails_share, query.clip))
-    return begin(
-        rng,
-        opening,
-        compute_winsorised_means(answer, population.count),
-        compute_winsorised_means(noise, population.count)[:, 0],
-    )
+    tails, errors = (compute_winsorised_means(each, population.count) for each in (answer, noise))
+    return begin(rng, opening, tails, errors[:, 0])
 
 
 def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noise: Array64 | None) -> Search:
@@ -173,38 +169,20 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
         tails: winsorised means ``(3, k)``; None: they were not asked for.
         noise: their standard deviations ``(3,)``, or None.
     """
-    setup, population, moments = opening.setup, opening.population, opening.moments
+    setup, population, moments, design = opening.setup, opening.population, opening.moments, opening.setup.design
     assert population is not None
     assert moments is not None
     mean, covariance = population.mean, population.covariance
     deviation = np.sqrt(np.maximum(covariance.diagonal(), 1e-30))
-    columns = Columns(
-        mean,
-        deviation,
-        error=population.error,
-        least=setup.design.lower,
-        most=setup.design.upper,
-        group=setup.known.group,
-        tails=tails,
-        tails_noise=noise,
-    )
-    standard = draw_columns(rng, columns, max(TUNING.draws, 4 * setup.design.width))
-    draws = colour(standard, mean, covariance, intercept=setup.design.intercept)
-    rows = Rows(
-        setup.model,
-        population.count,
-        standard,
-        draws,
-        setup.design.intercept,
-        one_predictor=setup.one_predictor,
-        uniform=setup.design.target is None,
-        noise=draw_noise(rng, setup.model, len(draws)) if isinstance(setup.model, UnknownScale) else None,
-    )
+    columns = Columns(mean, deviation, population.error, design.lower, design.upper, setup.known.group, tails, noise)
+    standard = draw_columns(rng, columns, max(TUNING.draws, 4 * design.width))
+    draws = colour(standard, mean, covariance, intercept=design.intercept)
+    residuals = draw_noise(rng, setup.model, len(draws)) if isinstance(setup.model, UnknownScale) else None
+    uniform = design.target is None
+    rows = Rows(setup.model, population.count, standard, draws, design.intercept, uniform=uniform, noise=residuals)
     theta, cut = setup.prior.mean, TUNING.first_cut if setup.schedule.cuts_residuals else None
     information = rows.information(theta) + setup.prior.precision(theta)
-    begun = Search(
-        setup, setup.schedule.openings, rows, theta, information, population.count, moments.count_noise, cut=cut
-    )
+    begun = Search(setup, setup.schedule.openings, rows, theta, information, rows.count, moments.count_noise, cut=cut)
     return _begin_at_means(begun, moments) if rows.uniform else begun
 
 
@@ -229,4 +207,4 @@ def _begin_at_means(search: Search, moments: Moments) -> Search:
     mode = find_mode(rows, make_frame(rows, start, search.information, prior), start, prior, (score,))
     theta = np.clip(mode.mean, -1, 1)
     rows = rows.with_moments(rows.count, theta, spread)
-    return replace(search, rows=rows, theta=theta, filter=Filter(0.0), scores=(score,), mode=mode)
+    return replace(search, rows=rows, theta=theta, vague=0.0, scores=(score,), mode=mode)

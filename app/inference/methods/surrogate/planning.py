@@ -38,7 +38,8 @@ ROUNDS = Parameter(
     "integer",
     2,
     40,
-    "Number of rounds; each asks an information matrix and a score. The default depends on noise and model.",
+    "Number of rounds; each asks a score, and an information matrix unless noise would hide it. The default depends on "
+    "noise and model.",
 )
 RATE = Parameter(
     "sampling_rate",
@@ -79,8 +80,7 @@ def make_setup(problem: Problem, schedule: Schedule, facts: DeclaredFacts, size:
         size=size,
         rows_per_unit=facts.rows_per_unit,
         within_bounds=within_bounds,
-        labels=_has_labels(problem),
-        one_predictor=_has_one_predictor(problem),
+        labels=design.target is not None and design.target.type == "binary",
     )
 
 
@@ -153,7 +153,7 @@ def _fill(schedule: Schedule, iterations: int) -> Schedule:
             if filled.openings + len(filled.program) == iterations:
                 return filled
     asked = f"Use {schedule.openings} queries, or one fewer, and {2 if schedule.asks_matrices else 1} for each of "
-    asked += f"{least} to {most} rounds" + (", and 2 or 3 for residuals." if schedule.unbounded else ".")
+    asked += f"{least} to {most} rounds" + (", and 1 to 3 for residuals." if schedule.unbounded else ".")
     raise InvalidRequest.at("/privacy/iterations", asked)
 
 
@@ -179,7 +179,7 @@ def plan_queries(setup: Setup) -> tuple[PlannedQuery, ...]:
     lengths_of = {
         Ask.MATRIX: (InformationSum.kind, size**2, schedule.information_share),
         Ask.RESIDUALS: (ResidualHistogram.kind, 2 * len(EDGES), schedule.residuals_share),
-        Ask.EXCESS: (ExcessSum.kind, 3 if setup.squares else 2, TUNING.excess_share),
+        Ask.EXCESS: (ExcessSum.kind, 3 if schedule.squares else 2, TUNING.excess_share),
     }
     scores = CutScoreSum.kind if schedule.cuts_residuals else BoundedScoreSum.kind
     for ask, turn in schedule.program:
@@ -269,13 +269,3 @@ def list_warnings(request: PlanRequest, problem: Problem, schedule: Schedule) ->
             f"{counts} for counts or {numbers} for other numbers describes them better"
         )
     return tuple(warnings)
-
-
-def _has_one_predictor(problem: Problem) -> bool:
-    model, design, _ = problem
-    return model.predictors == 1 and model.dimension == design.width and design.intercept and design.width > 1
-
-
-def _has_labels(problem: Problem) -> bool:
-    target = problem.design.target
-    return target is not None and target.type == "binary"

@@ -105,9 +105,7 @@ def find_mode(
     goal, mode, common = theta, None, np.zeros((len(theta), len(theta)))
     if excess is not None:
         added = [excess.gradient(rows, score.kept) for score in scores]
-        scores = [
-            replace(score, gradient=score.gradient + each) for score, (each, _) in zip(scores, added, strict=True)
-        ]
+        scores = [replace(score, gradient=score.gradient + each[0]) for score, each in zip(scores, added, strict=True)]
         common = frame.forth.T @ frame.forth @ added[-1][1] @ frame.forth.T @ frame.forth
     for _ in range(TUNING.sweeps):
         estimates = _convert(rows, frame, goal, prior, scores)
@@ -212,7 +210,7 @@ def _compute_lost(
 
     The result is ``(D, K, K)``, between scores. Weighted scores have a covariance. The unweighted ones explain a part
     of it, which the full posterior has as well. The rest is the error. It counts once for targets that follow the
-    model. A smooth misfit multiplies it by ``TUNING.misfit`` and the number of rows, and is divided among D axes.
+    model. A smooth misfit adds it ``TUNING.misfit`` times the number of rows over D times.
 
     Args:
         rows: the belief about rows.
@@ -289,11 +287,8 @@ def _combine(
     noise = np.einsum("dk,dkl,dl->d", average.weights, known, average.weights)
     mean, covariance = shrink(average.mean, np.maximum(average.variance, noise), noise, estimates.prior, vague)
     to_parameter = frame.forth.T @ estimates.axes
-    return Mode(
-        to_parameter @ mean,
-        symmetric(to_parameter @ covariance @ to_parameter.T),
-        (squares + _USUAL) / (freedom + _USUAL),
-    )
+    surprise = (squares + _USUAL) / (freedom + _USUAL)
+    return Mode(to_parameter @ mean, symmetric(to_parameter @ covariance @ to_parameter.T), surprise)
 
 
 def shrink(

@@ -86,7 +86,7 @@ def assess(search: Search) -> _Doubt:
     theta, information, mode, prior = search.theta, search.information, search.mode, search.setup.prior
     assert mode is not None
     step, (deviations, floor) = 0 * theta if search.step is None else search.step, TUNING.vagueness
-    least = max(1 - deviations * np.sqrt(2 * search.filter.variance), floor)
+    least = max(1 - deviations * np.sqrt(2 * search.vague), floor)
     loss = TUNING.doubt * max(1.0, mode.surprise) * mode.covariance / least
     covariance = loss / least + np.outer(step, step)
     learned = compare_widths(invert(prior.precision(theta)) @ information)
@@ -127,7 +127,7 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
     # A count at its least value may be any smaller one.
     fewest = max(TUNING.signal * search.count_noise, TUNING.least_count * search.setup.places)
     figures = [points.kl, doubt.nats, doubt.learned, mode.surprise]
-    # Scores that redescend hardly depend on squares of residuals, but on how many are far.
+    # Scores that redescend also depend on how many residuals are far.
     wide = residuals is not None and (residuals.are_wide or (schedule.redescending and residuals.are_far))
     hidden = schedule.regime in {Regime.COLUMNS, Regime.CROWDED} and is_dependent(search.setup.design)
     conditions = [

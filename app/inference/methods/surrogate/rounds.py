@@ -44,10 +44,10 @@ def ask_matrix(_rng: np.random.Generator, search: Search, oracle: Oracle, turn: 
     query = InformationSum(search.theta, invert(frame.back @ design.root), design.bound)
     answer = ask(oracle, query, schedule, share, design.bound)
     noise = schedule.noise_of(share, design.bound)
-    information, after = correct(frame, design, answer, noise, search.filter)
+    information, after = correct(frame, design, answer, noise, search.vague)
     information = raise_to(information, setup.prior.precision(search.theta))
-    search = replace(search, information=information, filter=after)
-    at_zero = turn == 0 and setup.one_predictor
+    search = replace(search, information=information, vague=after)
+    at_zero = turn == 0 and rows.one_predictor
     return _recolour(search) if at_zero or rows.has_constant_curvature else search
 
 
@@ -79,15 +79,8 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
         deviations = spread * require_residuals(setup.model).largest_residual(theta) / 2
         cut = max(1.0, TUNING.widening * float(np.sqrt(np.mean(deviations**2))))
     response = respond(rng, rows, theta, frame, labels=setup.labels, cut=cut, spread=spread)
-    design = design_score(
-        rows,
-        frame,
-        response,
-        theta,
-        setup.prior,
-        sigma=schedule.effective_sigma / np.sqrt(schedule.score_shares.sum()),
-        per_unit=_rows_per_unit(search),
-    )
+    sigma = schedule.effective_sigma / np.sqrt(schedule.score_shares.sum())
+    design = design_score(rows, frame, response, theta, setup.prior, sigma=sigma, per_unit=_rows_per_unit(search))
     share = float(schedule.score_shares[turn])
     transform = invert(design.factor)
     query: Query = BoundedScoreSum(theta, transform, design.clip)
@@ -103,15 +96,7 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     gradient, noise = design.factor @ answer, symmetric(noise)
     score = Score(theta, gradient, noise, design.kept, design.root, apply_bound)
     scores = (*search.scores, score)
-    mode = find_mode(
-        search.rows,
-        frame,
-        theta,
-        setup.prior,
-        scores,
-        excess=search.excess,
-        vague=search.filter.variance,
-    )
+    mode = find_mode(search.rows, frame, theta, setup.prior, scores, excess=search.excess, vague=search.vague)
     return _move(replace(search, scores=scores, mode=mode), mode, last=turn == schedule.rounds - 1)
 
 
@@ -147,8 +132,8 @@ def _move(search: Search, mode: Mode, *, last: bool) -> Search:
     there = theta + step
     information = carry(rows, search.information, theta, there, setup.prior)
     information = raise_to(symmetric(information), setup.prior.precision(there))
-    moved = search.filter.move(change / np.sqrt(len(theta)))
-    return replace(search, theta=there, information=information, filter=moved, step=there - theta)
+    vague = search.vague + float(np.mean((change / np.sqrt(len(theta))) ** 2))
+    return replace(search, theta=there, information=information, vague=vague, step=there - theta)
 
 
 def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:
@@ -156,7 +141,7 @@ def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _tur
 
     For scores that redescend, the histogram is only a check.
     """
-    setup, schedule, model = search.setup, search.setup.schedule, search.setup.model
+    schedule, model = search.setup.schedule, search.setup.model
     share, query = schedule.residuals_share, ResidualHistogram(search.theta)
     counts = ask(oracle, query, schedule, share, 1.0).reshape(2, -1)
     simulated = simulate_residuals(rng, search.rows, search.theta)
@@ -166,14 +151,9 @@ def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _tur
         deviations = np.resize(_doubt_predictors(search) * largest / 2, len(simulated))
         simulated = simulated + deviations * rng.standard_normal(len(simulated))
         return replace(search, residuals=replace(residuals, simulated=simulated))
-    cut = choose_cut(
-        residuals,
-        count=search.rows.count,
-        size=model.dimension,
-        sigma=schedule.effective_sigma / np.sqrt(schedule.score_shares[schedule.residuals_turn :].sum()),
-        asked=schedule.effective_sigma / np.sqrt(len(schedule.excess_turns) * TUNING.excess_share),
-        squares=setup.squares,
-    )
+    sigma = schedule.effective_sigma / np.sqrt(schedule.score_shares[schedule.residuals_turn :].sum())
+    asked = schedule.effective_sigma / np.sqrt(len(schedule.excess_turns) * TUNING.excess_share)
+    cut = choose_cut(residuals, size=model.dimension, sigma=sigma, asked=asked, squares=schedule.squares)
     # The excess beyond the first cut is not asked for, so scores with that cut are left out.
     return replace(search, residuals=residuals, cut=cut, scores=())
 
@@ -199,8 +179,8 @@ def ask_excess(_rng: np.random.Generator, search: Search, oracle: Oracle, _turn:
 
 def _make_excess_query(search: Search, residuals: ResidualCounts, cut: float) -> ExcessSum:
     """Make the query of the excess beyond ``cut`` at the current parameter."""
-    setup, rows, theta = search.setup, search.rows, search.theta
-    scale = require_residuals(setup.model).residuals(rows.fold(None), theta).scale.astype(np.float64)
+    rows, theta, squares = search.rows, search.theta, search.setup.schedule.squares
+    scale = require_residuals(rows.model).residuals(rows.fold(None), theta).scale.astype(np.float64)
     predictor = rows.draws @ theta[: rows.draws.shape[1]]
     return ExcessSum(
         theta,
@@ -208,8 +188,8 @@ def _make_excess_query(search: Search, residuals: ResidualCounts, cut: float) ->
         scale=float(np.sqrt(np.mean(scale**2))),
         centre=float(predictor.mean()),
         spread=max(2 * float(predictor.std()), 1e-6),
-        squares=compute_square_weight(residuals, cut) if setup.squares else 0.0,
-        clip=compute_excess_bound(residuals, cut, squares=setup.squares),
+        squares=compute_square_weight(residuals, cut) if squares else 0.0,
+        clip=compute_excess_bound(residuals, cut, squares=squares),
     )
 
 

@@ -27,7 +27,6 @@ class Rows:
 
     ``count`` is the number of rows. ``draws`` ``(M, p)`` are design rows. ``standard`` ``(M, k)`` are the k columns
     without the intercept before :func:`colour`, with mean 0 and variance 1. ``intercept``: the last coordinate is 1.
-    ``one_predictor``: a row's information is ``v x x'``, with a number v that depends on its linear predictor.
     ``uniform``: there is no target, and all rows have the same information at every parameter. Then one draw represents
     the information, and all of them the scores.
     ``noise`` ``(M,)`` represents standardised residuals of a model with an unknown scale; None: of another model.
@@ -38,9 +37,14 @@ class Rows:
     standard: Array64
     draws: Array64
     intercept: bool
-    one_predictor: bool
     uniform: bool = False
     noise: Array64 | None = None
+
+    @property
+    def one_predictor(self) -> bool:
+        """Whether a row's information is ``v x x'``; the number v depends on its predictor."""
+        width = self.draws.shape[1]
+        return self.model.predictors == 1 and self.model.dimension == width and self.intercept and width > 1
 
     def factors(self, theta: Array64) -> Array64:
         """Compute the information factors ``(M, r, D)`` at ``theta`` ``(D,)``; M is 1 if rows are uniform."""

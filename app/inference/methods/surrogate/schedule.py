@@ -41,7 +41,7 @@ class Schedule:
 
     ``sigma`` is the noise multiplier of the whole budget, ``rate`` the sampling rate q. ``dimension`` is D, the number
     of parameters. ``centres``: means of columns may be asked for, so that squares are around them. ``tails``: tails of
-    columns may be. ``unbounded``: residuals have no natural bound, so they are cut. ``redescending``: far residuals
+    columns may be. ``unbounded``: residuals have no natural bound. ``redescending``: far residuals
     have small scores, so scores are widened while the mode is in doubt. ``squares``: the noise scale is unknown.
     ``asked_rounds`` is a requested number of rounds; None: it depends on the noise.
     """

@@ -168,19 +168,12 @@ class ScoreDesign:
 
 
 def design_score(
-    rows: Rows,
-    frame: Frame,
-    response: Response,
-    theta: Array64,
-    prior: Prior,
-    *,
-    sigma: float,
-    per_unit: float,
+    rows: Rows, frame: Frame, response: Response, theta: Array64, prior: Prior, *, sigma: float, per_unit: float
 ) -> ScoreDesign:
     """Choose the metric and the bound with the least expected loss.
 
     Candidates are Lewis metrics of several orders, each also with more room along ``theta``, and a grid of bounds.
-    :class:`_Losses` has the loss.
+    :func:`_compute_losses` has the loss.
 
     Args:
         rows: the belief about rows.
@@ -192,7 +185,6 @@ def design_score(
         per_unit: rows of a unit.
     """
     full, pull = rows.gram(frame.white), -frame.forth @ prior.gradient(theta)
-    losses = _Losses(rows, frame, sigma, full, pull)
     best, chosen = np.inf, None
     far = frame.shortened
     least, most, ratio = TUNING.score_bounds
@@ -205,7 +197,7 @@ def design_score(
         number = 1 + round(np.log(widest / narrowest) / np.log(ratio))
         for clip in mean * np.sqrt(np.geomspace(narrowest, widest, number)):
             kept, root = response.share(clip / np.maximum(lengths, 1e-300))
-            nats = losses.compute(metric, clip, kept, root)
+            nats = _compute_losses(rows, frame, full, pull, metric, sigma * clip, kept, root)
             if nats.sum() < best:
                 best, chosen = float(nats.sum()), (metric, clip, kept, root, nats)
     assert chosen is not None
@@ -223,36 +215,34 @@ def _list_metrics(frame: Frame, far: Array64, theta: Array64) -> Iterator[Array6
             yield base + room * np.outer(along, along)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Losses:
-    """The expected loss of a score query.
+def _compute_losses(  # noqa: PLR0917  (all parts of a loss)
+    rows: Rows, frame: Frame, full: Array64, pull: Array64, metric: Array64, noise: float, kept: Array64, root: Array64
+) -> Array64:
+    """Compute the three expected losses ``(3,)`` of a score query, in nats.
 
-    Coordinates are the frame's, in which the belief's information is the identity. ``full`` ``(D, D)`` is the draws'
-    information without the prior's. ``pull`` ``(D,)`` is the prior's part of the score at the mode.
+    With parts ``kept`` and ``root`` ``(M,)``, the information of the score is ``first`` and its covariance ``second``.
+    The losses are half the squared errors of a Newton step, by
+
+    1. noise;
+    2. bounds: the part of the score's covariance that the unweighted scores do not explain. It counts once for targets
+       that follow the model. A smooth misfit adds ``TUNING.misfit`` times the rows, over D axes;
+    3. the prior's pull, which weights reduce, restored with a softened information.
+
+    Args:
+        rows: the belief about rows.
+        frame: its coordinates are used.
+        full: the draws' information without the prior's, ``(D, D)``.
+        pull: the prior's part of the score at the mode, ``(D,)``.
+        metric: of the query, ``(D, D)``.
+        noise: its standard deviation in the metric.
+        kept: the parts of scores.
+        root: the roots of the parts of squared scores.
     """
-
-    rows: Rows
-    frame: Frame
-    sigma: float
-    full: Array64
-    pull: Array64
-
-    def compute(self, metric: Array64, clip: float, kept: Array64, root: Array64) -> Array64:
-        """Compute the three losses ``(3,)`` in nats.
-
-        With parts ``kept`` and ``root`` ``(M,)``, the information of the score is ``first`` and its covariance
-        ``second``. The losses are half the squared errors of a Newton step, by
-
-        1. noise;
-        2. bounds: the part of the score's covariance that the unweighted scores do not explain. It counts once for
-           targets that follow the model. A smooth misfit adds ``TUNING.misfit`` times the rows, over D axes;
-        3. the prior's pull, which weights reduce, restored with a softened information.
-        """
-        white, soft, size = self.frame.white, _SOFT_PRIOR * self.frame.prior, len(self.pull)
-        first, second = self.rows.gram(white, kept), self.rows.gram(white, root**2)
-        inverse = invert(first + self.frame.prior)
-        lost = second - first @ invert(self.full + _JITTER * np.eye(size)) @ first
-        off = invert(first + soft + 1e-9 * np.eye(size)) @ (self.full + soft) @ self.pull - self.pull
-        noise = (self.sigma * clip) ** 2 * np.sum((inverse @ metric) * inverse)
-        bounds = (1 + TUNING.misfit * self.rows.count / size) * np.sum((inverse @ lost) * inverse)
-        return 0.5 * np.array([noise, bounds, off @ off])
+    white, soft, size = frame.white, _SOFT_PRIOR * frame.prior, len(pull)
+    first, second = rows.gram(white, kept), rows.gram(white, root**2)
+    inverse = invert(first + frame.prior)
+    lost = second - first @ invert(full + _JITTER * np.eye(size)) @ first
+    off = invert(first + soft + 1e-9 * np.eye(size)) @ (full + soft) @ pull - pull
+    by_noise = noise**2 * np.sum((inverse @ metric) * inverse)
+    by_bounds = (1 + TUNING.misfit * rows.count / size) * np.sum((inverse @ lost) * inverse)
+    return 0.5 * np.array([by_noise, by_bounds, off @ off])

@@ -1,17 +1,17 @@
 """The states of a run: before its first round, in its rounds, and at its end."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from app.inference.core.design import Design
 from app.inference.core.model import Array64, Model
 from app.inference.core.priors import Prior
 from app.inference.fitting.fit import Fitted
 from app.inference.methods.surrogate.excess import Excess, ResidualCounts
-from app.inference.methods.surrogate.information import Filter
 from app.inference.methods.surrogate.moments import CLIP_LENGTHS, Declared, Lengths, Moments, Population
 from app.inference.methods.surrogate.regression import Mode, Score
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.schedule import Schedule
+from app.inference.methods.surrogate.tuning import TUNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,7 @@ class Setup:
     """The constants of a run, all from the request and declared facts.
 
     ``known`` are declared facts about design columns. ``size`` is the number of points, ``within_bounds`` whether they
-    stay within declared bounds. ``labels``: the target is binary. ``one_predictor``: a row's information is ``v x x'``,
-    with a number v that depends on its linear predictor.
+    stay within declared bounds. ``labels``: the target is binary.
     """
 
     model: Model
@@ -32,12 +31,6 @@ class Setup:
     rows_per_unit: int
     within_bounds: bool
     labels: bool
-    one_predictor: bool
-
-    @property
-    def squares(self) -> bool:
-        """Whether the score of the last parameter contains squared residuals."""
-        return bool(getattr(self.model, "squares", False))
 
     @property
     def places(self) -> int:
@@ -82,10 +75,11 @@ class Search:
     """The state in the rounds.
 
     ``done`` is the number of answered queries. ``theta`` ``(D,)`` is the current parameter, after a last ``step``
-    ``(D,)``. ``information`` ``(D, D)`` is the belief's information at ``theta``, with the prior's precision, and
-    ``filter`` its uncertainty. ``counted`` is the noised number of rows, from the sum of moments. ``count_noise`` is
-    the standard deviation of its noise. ``scores`` are the answers that ``mode`` is estimated from. For targets without
-    a natural bound, residuals are cut at ``cut`` deviations; ``residuals`` and ``excess`` are the answers about them.
+    ``(D,)``. ``information`` ``(D, D)`` is the belief's information at ``theta``, with the prior's precision.
+    ``vague`` is its relative variance; before any matrix, that of unknown correlations. ``counted`` is the noised
+    number of rows, from the sum of moments, and ``count_noise`` the standard deviation of its noise. The next ``mode``
+    is estimated from ``scores``. For targets without a natural bound, residuals are cut at ``cut`` deviations;
+    ``residuals`` and ``excess`` are the answers about them.
     """
 
     setup: Setup
@@ -95,7 +89,7 @@ class Search:
     information: Array64
     counted: float
     count_noise: float
-    filter: Filter = field(default_factory=Filter)
+    vague: float = TUNING.correlations
     scores: tuple[Score, ...] = ()
     mode: Mode | None = None
     step: Array64 | None = None

@@ -8,9 +8,10 @@ from typing import Final
 class Tuning:
     """The numbers, each with its unit and its effect.
 
-    All were chosen on development tables (small seeds of :mod:`benchmarks.tables`). Nats are units of KL divergence
-    from the full posterior. A share is a query's part of the precision of one Gaussian mechanism that spends the whole
-    budget (:mod:`app.inference.methods.surrogate.schedule`). D is the number of parameters, n the number of rows.
+    All were chosen on development tables: small seeds of :mod:`benchmarks.tables`, and a few real ones. Nats are units
+    of KL divergence from the full posterior. A share is a query's part of the precision of one Gaussian mechanism that
+    spends the whole budget (:mod:`app.inference.methods.surrogate.schedule`). D is the number of parameters, n the
+    number of rows.
     """
 
     # Budget.

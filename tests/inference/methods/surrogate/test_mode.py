@@ -53,9 +53,7 @@ def test_unknown_scale_is_found_although_coefficients_are_far(family: str) -> No
     """Squares of residuals contain the distance of the coefficients."""
     case = Case(family, features=3)
     model, prior = case.problem.model, case.problem.prior
-    rows = replace(
-        draw_rows(case), one_predictor=False, noise=draw_noise(np.random.default_rng(1), case.problem.model, 600)
-    )
+    rows = replace(draw_rows(case), noise=draw_noise(np.random.default_rng(1), case.problem.model, 600))
     truth = np.array([0.5, -0.8, 0.4, 0.2, -1.0])
     metric, cut = np.diag([1.0, 1, 1, 1, 0.5]), 2.0 if family == "linear-regression" else None
     theta, scores = np.zeros(5), tuple[Score, ...]()

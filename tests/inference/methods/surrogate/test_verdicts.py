@@ -12,7 +12,6 @@ from app.inference.core import reasons
 from app.inference.core.linear_algebra import invert
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade
-from app.inference.methods.surrogate.information import Filter
 from app.inference.methods.surrogate.method import OneBelief
 from app.inference.methods.surrogate.release import assess, release
 from app.inference.methods.surrogate.schedule import Regime
@@ -20,7 +19,7 @@ from app.inference.methods.surrogate.state import Result, Search, State
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from support.surrogate_tables import CURVED, Case, Drawn
 
-CERTAIN, DOUBTFUL = Filter(0.0), Filter(0.06)
+CERTAIN, DOUBTFUL = 0.0, 0.06
 
 
 @cache
@@ -64,7 +63,7 @@ def test_scores_with_the_first_cut_are_left_out(family: str, *, all_count: bool)
 
 def test_stated_covariance_is_four_times_the_regressions() -> None:
     result = _run("linear-regression", None)
-    mode, search = result.search.mode, replace(result.search, step=None, filter=CERTAIN)
+    mode, search = result.search.mode, replace(result.search, step=None, vague=CERTAIN)
     assert mode is not None
     for surprise, factor in ((0.5, 4), (1.0, 4), (1.5, 6)):
         stated = release(replace(result, search=replace(search, mode=replace(mode, surprise=surprise)))).doubt
@@ -75,11 +74,11 @@ def test_stated_covariance_is_four_times_the_regressions() -> None:
 def test_doubt_about_information_makes_the_error_larger_than_its_loss() -> None:
     """W16: if information is a part of the belief's, an error is longer by the inverse, and weighs less."""
     search = replace(_run("linear-regression", None).search, step=None)
-    certain, doubtful = (assess(replace(search, filter=each)) for each in (CERTAIN, DOUBTFUL))
+    certain, doubtful = (assess(replace(search, vague=each)) for each in (CERTAIN, DOUBTFUL))
     part = 1 - 1.5 * np.sqrt(0.12)
     np.testing.assert_allclose(doubtful.covariance, certain.covariance / part**2)
     assert doubtful.nats == pytest.approx(certain.nats / part)
-    hopeless = assess(replace(search, filter=Filter(10.0)))
+    hopeless = assess(replace(search, vague=10.0))
     np.testing.assert_allclose(hopeless.covariance, certain.covariance / 0.05**2)
 
 
@@ -118,7 +117,7 @@ def test_intervals_allow_for_correlations_that_were_not_measured() -> None:
 
 
 def test_information_of_a_mean_is_certain() -> None:
-    assert _run("gaussian-mean", 1.0).search.filter.variance == 0
+    assert _run("gaussian-mean", 1.0).search.vague == 0
 
 
 def test_noise_scale_that_is_hardly_known_is_not_calibrated() -> None:
