@@ -129,12 +129,16 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
     figures = [points.kl, doubt.nats, doubt.learned, mode.surprise]
     # Scores that redescend also depend on how many residuals are far.
     wide = residuals is not None and (residuals.are_wide or (schedule.redescending and residuals.are_far))
+    # A heavy-tailed prior hardly pulls from afar, so noise may have moved the mode there.
+    prior, centre = search.setup.prior, search.setup.prior.mean
+    pull = np.min(prior.precision(search.theta).diagonal() / prior.precision(centre).diagonal())
     hidden = schedule.regime in {Regime.COLUMNS, Regime.CROWDED} and is_dependent(search.setup.design)
     conditions = [
         (np.isfinite(figures).all(), reasons.NOT_FINITE, Grade.NOT_USABLE),
         (state_doubt(doubt.covariance) is not None, reasons.DOUBT_NOT_STATED, Grade.CENTRE_ONLY),
         (doubt.nats <= TUNING.most_noise * max(doubt.learned, 1.0), reasons.NOISE_DOMINATES, Grade.NOT_USABLE),
         (doubt.far <= max(TUNING.far[1], TUNING.far[2] * doubt.nats), reasons.NOISE_NOT_KNOWN, Grade.NOT_USABLE),
+        (pull > TUNING.least_pull, reasons.NOISE_NOT_KNOWN, Grade.NOT_USABLE),
         (mode.surprise <= TUNING.most_surprise, reasons.UNEXPLAINED_ANSWERS, Grade.CENTRE_ONLY),
         (mode.reached and doubt.moved <= TUNING.most_moved * doubt.nats, reasons.NOT_CONVERGED, Grade.CENTRE_ONLY),
         (search.counted > fewest, reasons.FEW_ROWS, Grade.NOT_USABLE),

@@ -10,6 +10,7 @@ from randomgen import ChaCha
 
 from app.inference.core import reasons
 from app.inference.core.linear_algebra import invert
+from app.inference.core.plan import PriorSpec
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade
 from app.inference.methods.surrogate.method import OneBelief
@@ -19,6 +20,7 @@ from app.inference.methods.surrogate.state import Result, Search, State
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from support.surrogate_tables import CURVED, Case, Drawn
 
+_LINEAR = Case("linear-regression", "normal", features=1, rows=2000, slots=2000, noise_scale=1.0)
 CERTAIN, DOUBTFUL = 0.0, 0.06
 
 
@@ -59,6 +61,12 @@ def test_scores_with_the_first_cut_are_left_out(family: str, *, all_count: bool)
     search = _run(family, None).search
     schedule = search.setup.schedule
     assert len(search.scores) == schedule.rounds - (0 if all_count else schedule.residuals_turn)
+
+
+@pytest.mark.parametrize(("far", "found"), [(1.0, ()), (300.0, (reasons.NOISE_NOT_KNOWN,))])
+def test_a_mode_where_a_heavy_tailed_prior_hardly_pulls_is_not_known(far: float, found: tuple[Reason, ...]) -> None:
+    result = _run_case(replace(_LINEAR, prior=PriorSpec(scale=0.3 / far, degrees_of_freedom=4.0)), 0.02)
+    assert _judge(result) == (Grade.NOT_USABLE if found else Grade.CALIBRATED, found)
 
 
 def test_stated_covariance_is_four_times_the_regressions() -> None:
