@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3013, statements=1748, numbers=97)
+LIMITS: Final = Size(modules=15, lines=3034, statements=1762, numbers=98)
 
 
 def measure(folder: Path) -> Size:

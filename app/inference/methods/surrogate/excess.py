@@ -34,6 +34,8 @@ _DECAY: Final = 0.5
 """Power of the distance by which hidden residuals become fewer further out."""
 _UNUSUAL: Final = 2.0
 """Deviations from the model's prediction up to which a sum counts as noise."""
+_LEAST_PRECISION: Final = 1e-200
+"""Precision of a sum that nothing shows: there are no residuals beyond the cut."""
 _UNLIKELY: Final = 0.1
 """Probability that there are hidden residuals."""
 
@@ -252,7 +254,7 @@ def combine(query: ExcessSum, answers: tuple[Array64, ...], noise: float, residu
 
     Args:
         query: the last answered query.
-        answers: ``(m,)`` each.
+        answers: ``(m,)`` each; none for a cut whose excess is not asked for.
         noise: the standard deviation of each value of an answer.
         residuals: the histogram.
     """
@@ -260,11 +262,13 @@ def combine(query: ExcessSum, answers: tuple[Array64, ...], noise: float, residu
     shown, expected = residuals.excess(query.cut), residuals.expect(query.cut)
     by_histogram = (np.array([shown.noise[0], 0.0, shown.noise[1]]) * unit**2)[:size]
     sums, usual = ((np.array([each[0], 0.0, each[1]]) * unit)[:size] for each in (shown.sums, expected))
-    certain = np.where(
-        by_histogram > 0, 1 / np.maximum(by_histogram, 1e-12), 0
-    )  # without a bin beyond the cut: nothing
-    precision = len(answers) / noise**2 + certain
+    if not answers:
+        by_histogram[1] = by_histogram[0] + sums[0] ** 2  # any linear function of the predictor may have this sum
+    # Without a bin beyond the cut, the histogram shows nothing.
+    certain = np.where(by_histogram > 0, 1 / np.maximum(by_histogram, 1e-12), 0)
+    precision = np.maximum(len(answers) / noise**2 + certain, _LEAST_PRECISION)
     unusual = (np.sum(answers, axis=0) / noise**2 + certain * sums) / precision - usual
     gain = np.maximum(0, 1 - _UNUSUAL**2 / np.maximum(precision * unusual**2, 1e-300))
     hidden = (np.array([shown.hidden[0], 0.25 * shown.hidden[0], shown.hidden[1]]) * unit**2)[:size] * _UNLIKELY
-    return Excess(query, usual + gain * unusual, 1 / precision + hidden, shown.spread, answers, usual)
+    variance = np.where(precision > _LEAST_PRECISION, 1 / precision, 0) + hidden
+    return Excess(query, usual + gain * unusual, variance, shown.spread, answers, usual)

@@ -51,7 +51,7 @@ class Score:
 
     ``noise`` ``(D, D)`` is its covariance by noise and subsampling. ``kept`` ``(M,)`` is the part of each draw's score
     that its bound left, and ``root`` ``(M,)`` the root of the part of its square; None: ``kept``. ``bound`` computes
-    the bounded scores of folded rows; None: they have no bound.
+    the bounded scores of folded rows; None: they have no bound. ``cut`` is where residuals are cut, in deviations.
     """
 
     theta: Array64
@@ -60,6 +60,7 @@ class Score:
     kept: Array64
     root: Array64 | None = None
     bound: Callable[[Array32], Array64] | None = None
+    cut: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,13 +99,13 @@ def find_mode(
         theta: the current parameter, where the search starts, ``(D,)``.
         prior: on the parameters.
         scores: at least one.
-        excess: the part of residuals beyond the cut; it is added back to the scores.
+        excess: the part of residuals beyond the present cut; it is added back to the scores with that cut.
         vague: the relative variance of the belief's information.
     """
     longest = compute_longest_step(rows, theta)
     goal, mode, common = theta, None, np.zeros((len(theta), len(theta)))
     if excess is not None:
-        added = [excess.gradient(rows, score.kept) for score in scores]
+        added = [excess.gradient(rows, score.kept * (score.cut == excess.query.cut)) for score in scores]
         scores = [replace(score, gradient=score.gradient + each[0]) for score, each in zip(scores, added, strict=True)]
         common = frame.forth.T @ frame.forth @ added[-1][1] @ frame.forth.T @ frame.forth
     for _ in range(TUNING.sweeps):

@@ -4,6 +4,7 @@ One function for each kind of query: it designs the query by the belief, asks it
 number of the round, from 0.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from app.inference.core.linear_algebra import invert, raise_to, symmetric
 from app.inference.core.model import Array32, Array64
 from app.inference.core.query import Oracle, Query
 from app.inference.methods.surrogate.excess import (
+    Excess,
     ResidualCounts,
     choose_cut,
     combine,
@@ -22,6 +24,7 @@ from app.inference.methods.surrogate.excess import (
 from app.inference.methods.surrogate.information import carry, correct, design_matrix, make_frame
 from app.inference.methods.surrogate.openings import ask
 from app.inference.methods.surrogate.regression import Mode, Score, compute_longest_step, find_mode
+from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.scores import bound_scores, design_score, respond
 from app.inference.methods.surrogate.state import Search
 from app.inference.methods.surrogate.tuning import TUNING
@@ -94,7 +97,7 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
         return bound_scores(rows.model, folded, theta, transform, design.clip, cut) @ design.factor.T
 
     gradient, noise = design.factor @ answer, symmetric(noise)
-    score = Score(theta, gradient, noise, design.kept, design.root, apply_bound)
+    score = Score(theta, gradient, noise, design.kept, design.root, apply_bound, cut)
     scores = (*search.scores, score)
     mode = find_mode(search.rows, frame, theta, setup.prior, scores, excess=search.excess, vague=search.vague)
     return _move(replace(search, scores=scores, mode=mode), mode, last=turn == schedule.rounds - 1)
@@ -154,8 +157,21 @@ def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _tur
     sigma = schedule.effective_sigma / np.sqrt(schedule.score_shares[schedule.residuals_turn :].sum())
     asked = schedule.effective_sigma / np.sqrt(len(schedule.excess_turns) * TUNING.excess_share)
     cut = choose_cut(residuals, size=model.dimension, sigma=sigma, asked=asked, squares=schedule.squares)
-    # The excess beyond the first cut is not asked for, so scores with that cut are left out.
-    return replace(search, residuals=residuals, cut=cut, scores=())
+    assert search.cut is not None
+    early = combine(_make_excess_query(search, residuals, search.cut), (), 1.0, residuals)
+    return replace(search, residuals=residuals, cut=cut, scores=restore(search.rows, search.scores, early))
+
+
+def restore(rows: Rows, scores: Sequence[Score], early: Excess) -> tuple[Score, ...]:
+    """Add the excess beyond the first cut to its scores, and its error.
+
+    The scores share the error. An average of them would lower it, so it counts once for each of them.
+    """
+    added = [early.gradient(rows, score.kept) for score in scores]
+    return tuple(
+        replace(score, gradient=score.gradient + gradient, noise=score.noise + len(scores) * error)
+        for score, (gradient, error) in zip(scores, added, strict=True)
+    )
 
 
 def ask_excess(_rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:

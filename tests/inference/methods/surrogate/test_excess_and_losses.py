@@ -8,6 +8,7 @@ from app.inference.core.model import Array64
 from app.inference.methods.surrogate.excess import Excess, ResidualCounts, combine
 from app.inference.methods.surrogate.information import make_frame
 from app.inference.methods.surrogate.regression import Score, find_mode
+from app.inference.methods.surrogate.rounds import restore
 from app.inference.methods.surrogate.scores import design_score, respond
 from app.inference.private_zone.queries import ExcessSum
 from app.inference.private_zone.queries.residuals import EDGES
@@ -44,17 +45,34 @@ def test_excess_is_put_back_into_the_score(family: str) -> None:
     np.testing.assert_allclose(half, 0.5 * added, rtol=1e-9, atol=1e-9)
 
 
-def test_excess_is_added_to_scores() -> None:
+@pytest.mark.parametrize(("cut", "moved"), [(1.0, True), (3.0, False)])
+def test_excess_is_added_only_to_scores_with_its_cut(cut: float, moved: bool) -> None:
     case, theta = Case("linear-regression", features=2, noise_scale=2.0), np.zeros(3)
     rows, prior = draw_rows(case, count=5000.0, draws=800), case.problem.prior
     frame = make_frame(rows, theta, rows.information(theta) + prior.precision(theta), prior)
-    score = Score(theta, np.zeros(3), 1e-6 * rows.information(theta), np.ones(len(rows.draws)))
+    score = Score(theta, np.zeros(3), 1e-6 * rows.information(theta), np.ones(len(rows.draws)), cut=cut)
     query = ExcessSum(theta, 1.0, scale=5.0, centre=0.0, spread=1.0, squares=0.0, clip=1e3)
     sums = np.array([500.0, 0.0])
     excess = Excess(query, sums, variance=np.full(2, 1e-6), spread=0.0, answers=(sums,))
-    assert find_mode(rows, frame, theta, prior, (score,)).mean[-1] == pytest.approx(0, abs=1e-9)
     mean = find_mode(rows, frame, theta, prior, (score,), excess=excess).mean
-    assert mean[-1] == pytest.approx(500.0 * 5.0 / rows.information(theta)[-1, -1], rel=0.1)
+    assert (abs(mean[-1]) > 0.01) == moved
+
+
+@pytest.mark.parametrize("many", [1, 4])
+def test_early_excess_has_one_error_for_all_scores_with_its_cut(many: int) -> None:
+    """An average of the scores does not lower it."""
+    case, theta = Case("linear-regression", features=2, noise_scale=2.0), np.zeros(3)
+    rows, prior = draw_rows(case, count=5000.0, draws=800), case.problem.prior
+    information = rows.information(theta)
+    frame = make_frame(rows, theta, information + prior.precision(theta), prior)
+    query = ExcessSum(theta, 3.0, scale=5.0, centre=0.0, spread=1.0, squares=0.0, clip=1e3)
+    early = Excess(query, np.array([500.0, 0.0]), np.array([1e4, 1.0]), spread=0.0, answers=())
+    score = Score(theta, np.zeros(3), 1e-6 * information, np.ones(len(rows.draws)), cut=3.0)
+    before = find_mode(rows, frame, theta, prior, (score,) * many)
+    after = find_mode(rows, frame, theta, prior, restore(rows, (score,) * many, early))
+    assert after.mean[-1] == pytest.approx(500.0 * 5.0 / information[-1, -1], rel=0.1)
+    assert after.covariance[-1, -1] == pytest.approx(1e4 * 25 / information[-1, -1] ** 2, rel=0.3)
+    assert after.covariance[-1, -1] > 100 * before.covariance[-1, -1]
 
 
 @pytest.mark.parametrize(("share", "seen"), [(0.0, False), (0.05, True)])
@@ -66,7 +84,7 @@ def test_histogram_shows_the_excess_without_an_answer(share: float, seen: bool) 
     counts = np.array(sides) + 5 * rng.standard_normal((2, len(EDGES)))
     shown = ResidualCounts(counts, 5.0, 600.0, rng.standard_normal(100_000), count)
     query = ExcessSum(np.zeros(2), cut=2.0, scale=1.0, centre=0.0, spread=1.0, squares=0.5, clip=1e3)
-    found = combine(query, (np.zeros(3),), 1e12, shown)
+    found = combine(query, (), 1.0, shown)
     inside = np.clip(residuals, -2, 2)
     truth = np.array([np.sum(residuals - inside), 0.5 * np.sum(residuals**2 - inside**2)])
     assert np.all(np.abs(found.sums[[0, 2]] - truth) < 4 * np.sqrt(found.variance[[0, 2]]) + 0.1 * np.abs(truth))
@@ -80,7 +98,7 @@ def test_histogram_shows_the_excess_without_an_answer(share: float, seen: bool) 
 def test_histogram_without_far_residuals_leaves_the_prediction() -> None:
     shown = ResidualCounts(np.zeros((2, len(EDGES))), 5.0, 600.0, np.random.default_rng(0).standard_normal(9999), 500.0)
     query = ExcessSum(np.zeros(2), cut=2.0, scale=1.0, centre=0.0, spread=1.0, squares=0.0, clip=1e3)
-    found = combine(query, (np.zeros(2),), 1e12, shown)
+    found = combine(query, (), 1.0, shown)
     np.testing.assert_array_equal(found.sums, found.usual)
     assert np.all(np.isfinite(found.variance))
 

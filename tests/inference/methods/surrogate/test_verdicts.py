@@ -56,13 +56,6 @@ def test_unchanged_run_is_calibrated() -> None:
     assert _judge(_run("linear-regression", None)) == (Grade.CALIBRATED, ())
 
 
-@pytest.mark.parametrize(("family", "all_count"), [("linear-regression", False), ("logistic-regression", True)])
-def test_scores_with_the_first_cut_are_left_out(family: str, *, all_count: bool) -> None:
-    search = _run(family, None).search
-    schedule = search.setup.schedule
-    assert len(search.scores) == schedule.rounds - (0 if all_count else schedule.residuals_turn)
-
-
 @pytest.mark.parametrize(("far", "found"), [(1.0, ()), (300.0, (reasons.NOISE_NOT_KNOWN,))])
 def test_a_mode_where_a_heavy_tailed_prior_hardly_pulls_is_not_known(far: float, found: tuple[Reason, ...]) -> None:
     result = _run_case(replace(_LINEAR, prior=PriorSpec(scale=0.3 / far, degrees_of_freedom=4.0)), 0.02)
