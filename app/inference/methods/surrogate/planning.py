@@ -111,13 +111,8 @@ def read_schedule(plan: MechanismPlan, facts: DeclaredFacts, problem: Problem) -
     """
     assert plan.mechanism is not None
     kinds = {query.kind for query in plan.queries}
-    schedule = _build_schedule(
-        plan.mechanism.noise_multiplier,
-        plan.mechanism.sampling_rate,
-        facts,
-        problem,
-        int(plan.parameters[ROUNDS.name]),
-    )
+    rounds, noise = int(plan.parameters[ROUNDS.name]), plan.mechanism.noise_multiplier
+    schedule = _build_schedule(noise, plan.mechanism.sampling_rate, facts, problem, rounds)
     return replace(schedule, centres=MeanSum.kind in kinds, tails=TailSum.kind in kinds)
 
 

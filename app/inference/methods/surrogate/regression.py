@@ -211,7 +211,7 @@ def _compute_lost(
 
     The result is ``(D, K, K)``, between scores. Weighted scores have a covariance. The unweighted ones explain a part
     of it, which the full posterior has as well. The rest is the error. It counts once for targets that follow the
-    model. A smooth misfit adds it ``TUNING.misfit`` times the number of rows over D times.
+    model. A smooth misfit adds ``TUNING.misfit * n / D`` times as much, for n rows.
 
     Args:
         rows: the belief about rows.

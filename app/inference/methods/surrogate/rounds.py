@@ -158,6 +158,8 @@ def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _tur
     asked = schedule.effective_sigma / np.sqrt(len(schedule.excess_turns) * TUNING.excess_share)
     cut = choose_cut(residuals, size=model.dimension, sigma=sigma, asked=asked, squares=schedule.squares)
     assert search.cut is not None
+    if cut == search.cut:
+        return replace(search, residuals=residuals)
     early = combine(_make_excess_query(search, residuals, search.cut), (), 1.0, residuals)
     return replace(search, residuals=residuals, cut=cut, scores=restore(search.rows, search.scores, early))
 

@@ -225,7 +225,7 @@ def _compute_losses(  # noqa: PLR0917  (all parts of a loss)
 
     1. noise;
     2. bounds: the part of the score's covariance that the unweighted scores do not explain. It counts once for targets
-       that follow the model. A smooth misfit adds ``TUNING.misfit`` times the rows, over D axes;
+       that follow the model. A smooth misfit adds ``TUNING.misfit * n / D`` times as much, for n rows;
     3. the prior's pull, which weights reduce, restored with a softened information.
 
     Args:

@@ -13,10 +13,12 @@ from app.inference.core.linear_algebra import invert
 from app.inference.core.plan import PriorSpec
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade
+from app.inference.methods.surrogate import rounds
 from app.inference.methods.surrogate.method import OneBelief
 from app.inference.methods.surrogate.release import assess, release
 from app.inference.methods.surrogate.schedule import Regime
 from app.inference.methods.surrogate.state import Result, Search, State
+from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from support.surrogate_tables import CURVED, Case, Drawn
 
@@ -60,6 +62,19 @@ def test_unchanged_run_is_calibrated() -> None:
 def test_a_mode_where_a_heavy_tailed_prior_hardly_pulls_is_not_known(far: float, found: tuple[Reason, ...]) -> None:
     result = _run_case(replace(_LINEAR, prior=PriorSpec(scale=0.3 / far, degrees_of_freedom=4.0)), 0.02)
     assert _judge(result) == (Grade.NOT_USABLE if found else Grade.CALIBRATED, found)
+
+
+@pytest.mark.parametrize(("cut", "restored"), [(TUNING.first_cut, False), (8.0, True)])
+def test_only_another_cut_restores_the_excess_of_earlier_scores(
+    monkeypatch: pytest.MonkeyPatch, cut: float, *, restored: bool
+) -> None:
+    """The excess beyond the present cut is added later, from answers. It must not count twice."""
+    seen = []
+    monkeypatch.setattr(rounds, "choose_cut", lambda *_, **__: cut)
+    monkeypatch.setattr(rounds, "restore", lambda _rows, scores, _early: seen.append(len(scores)) or scores)
+    result = _run_case(_LINEAR, 0.02)
+    assert bool(seen) == restored
+    assert len(result.search.scores) == result.search.setup.schedule.rounds
 
 
 def test_stated_covariance_is_four_times_the_regressions() -> None:
