@@ -14,8 +14,11 @@ from app.inference.core.plan import PriorSpec
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade
 from app.inference.methods.surrogate import rounds
+from app.inference.methods.surrogate.excess import Excess
 from app.inference.methods.surrogate.method import OneBelief
+from app.inference.methods.surrogate.regression import Score
 from app.inference.methods.surrogate.release import assess, release
+from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.schedule import Regime
 from app.inference.methods.surrogate.state import Result, Search, State
 from app.inference.methods.surrogate.tuning import TUNING
@@ -69,9 +72,14 @@ def test_only_another_cut_restores_the_excess_of_earlier_scores(
     monkeypatch: pytest.MonkeyPatch, cut: float, *, restored: bool
 ) -> None:
     """The excess beyond the present cut is added later, from answers. It must not count twice."""
-    seen = []
+    seen = list[int]()
+
+    def restore(_rows: Rows, scores: tuple[Score, ...], _early: Excess) -> tuple[Score, ...]:
+        seen.append(len(scores))
+        return scores
+
     monkeypatch.setattr(rounds, "choose_cut", lambda *_, **__: cut)
-    monkeypatch.setattr(rounds, "restore", lambda _rows, scores, _early: seen.append(len(scores)) or scores)
+    monkeypatch.setattr(rounds, "restore", restore)
     result = _run_case(_LINEAR, 0.02)
     assert bool(seen) == restored
     assert len(result.search.scores) == result.search.setup.schedule.rounds
