@@ -1,14 +1,13 @@
 """One Celery worker, with the sweeper in its parent process."""
 
 import os
+import shutil
 import signal
 import sys
 import threading
 import time
 import warnings
-from contextlib import suppress
 from multiprocessing.util import get_temp_dir
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -50,9 +49,12 @@ def work(settings: Settings) -> None:
             threading.Thread(target=handlers.auditor.run, args=(threading.Event(),), name="audit", daemon=True).start()
 
     def shut_down(**_: Any) -> None:
-        threading.Thread(target=_shut_down, args=(sweeper, stop, stop_flag), name="shutdown", daemon=True).start()
+        threading.Thread(
+            target=_shut_down, args=(sweeper, stop, stop_flag, folder), name="shutdown", daemon=True
+        ).start()
 
     stop, stop_flag = threading.Event(), StopFlag()
+    folder = get_temp_dir()  # the pool's; after its removal at the stop, this call would make a new one
     sweeper = threading.Thread(
         target=make_sweeper(settings).run, args=(settings.sweep_seconds, stop), name="sweeper", daemon=True
     )
@@ -85,7 +87,7 @@ def _announce_ready(**_: Any) -> None:
     structlog.get_logger().info("worker ready")
 
 
-def _shut_down(sweeper: threading.Thread, stop: threading.Event, stop_flag: StopFlag) -> None:
+def _shut_down(sweeper: threading.Thread, stop: threading.Event, stop_flag: StopFlag, folder: str) -> None:
     """End this process and its children once no task runs.
 
     This takes at most ``STOP_SECONDS``. Another worker repeats tasks that have not ended by then.
@@ -99,6 +101,5 @@ def _shut_down(sweeper: threading.Thread, stop: threading.Event, stop_flag: Stop
         time.sleep(0.05)
     stop.set()
     sweeper.join(deadline + 1 - time.monotonic())
-    with suppress(OSError):
-        Path(get_temp_dir()).rmdir()  # the pool's folder, empty by now; ``os._exit`` skips the library's clean-up
+    shutil.rmtree(folder, ignore_errors=True)  # ``os._exit`` skips the library's clean-up
     os._exit(0)

@@ -87,7 +87,8 @@ def _check_ctrl_c(running: Running) -> None:
     assert {file.name for file in running.folder.iterdir()} == {
         "admin.key", "broker", "corevault.sqlite3", "keys", "storage",
     }  # fmt: skip
-    assert len(list(running.temporary.iterdir())) <= 1  # that of the worker that was killed
+    left = list(running.temporary.iterdir())
+    assert len(left) <= 1, running.log()  # that of the worker that was killed
     assert not [file for file in running.folder.rglob("*") if file.is_socket() or file.suffix in {".pid", ".lock"}]
     assert running.process.stdout is not None
     shown = running.process.stdout.read() + running.log()
