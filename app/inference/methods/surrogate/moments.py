@@ -123,14 +123,14 @@ class Moments:
         """The standard deviation of the noise in the count."""
         return self.noise / self.weight
 
-    def estimate(self, places: int, *, least: float) -> Population:
-        """Estimate the rows in ``places``, at least ``least * places`` of them.
+    def estimate(self, places: int) -> Population:
+        """Estimate the rows in ``places``, at least :attr:`Tuning.least_count` of them.
 
         Means are shrunk towards the centre by their noise. Variances are at least their noise: with too large a
         variance, a query has more noise; with too small a one, it clips the rows that it measures. Columns are
         uncorrelated, except for indicators that exclude each other.
         """
-        count = float(np.clip(self.answer[0], min(max(2 * self.count_noise, least * places), places), places))
+        count = float(np.clip(self.answer[0], max(np.multiply(TUNING.least_count, (self.count_noise, places))), places))
         means, error = self.means(count)
         moved, errors = _shrink(means - self.centre, error), np.full(len(means), self.scale**2 * self.noise / count)
         square = self.scale**2 * self.answer[1 + len(means) :] / count
@@ -177,7 +177,7 @@ def choose_centre(answer: Array64, scale: float, noise: float, weight: float) ->
     ``answer`` ``(1 + k,)`` is a sum of ``(1, x / scale)``. Its noise has the standard deviation ``noise``, divided by
     ``weight`` in the count.
     """
-    count = max(float(answer[0]), 2 * noise / weight, 1.0)
+    count = max(float(answer[0]), TUNING.least_count[0] * noise / weight, 1.0)
     return round_to_grid(_shrink(scale * answer[1:] / count, scale * noise / count))
 
 

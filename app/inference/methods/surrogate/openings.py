@@ -146,7 +146,7 @@ def _ask_moments(opening: Opening, oracle: Oracle) -> Opening:
     answer = ask(oracle, query, schedule, TUNING.moments_share, query.clip)
     noise = schedule.noise_of(TUNING.moments_share, query.clip)
     moments = Moments(answer, opening.scale, noise, setup.known, opening.centre, query.weight, query.clip)
-    population = moments.estimate(setup.places, least=TUNING.least_count)
+    population = moments.estimate(setup.places)
     return replace(opening, moments=moments, population=population)
 
 

@@ -81,12 +81,12 @@ def assess(search: Search) -> _Doubt:
     The covariance of the regression is too small, because the sizes of errors are estimates. So it has a factor, and
     grows with unexplained residuals. The last step counts as an error too, because the search may not have converged.
     Real information may be ``least`` times the belief's. Then an error is ``1 / least`` times as long. So is its loss
-    in nats, the information times the squared error.
+    in nats, the information times the squared error. All information is in proportion to the number of rows.
     """
     theta, information, mode, prior = search.theta, search.information, search.mode, search.setup.prior
     assert mode is not None
     step, (deviations, floor) = 0 * theta if search.step is None else search.step, TUNING.vagueness
-    least = max(1 - deviations * np.sqrt(2 * search.vague), floor)
+    least = max(1 - deviations * np.sqrt(2 * search.vague + (search.count_noise / search.counted) ** 2), floor)
     loss = TUNING.doubt * max(1.0, mode.surprise) * mode.covariance / least
     covariance = loss / least + np.outer(step, step)
     learned = compare_widths(invert(prior.precision(theta)) @ information)
@@ -125,7 +125,7 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
     law = rows.count * invert(rows.information(search.theta)).diagonal() if rows.uniform else np.inf
     scattered = np.max(np.var(rows.draws, axis=0) / law) > TUNING.most_surprise
     # A count at its least value may be any smaller one.
-    fewest = max(TUNING.signal * search.count_noise, TUNING.least_count * search.setup.places)
+    fewest = max(np.multiply(TUNING.least_count, (search.count_noise, search.setup.places)))
     figures = [points.kl, doubt.nats, doubt.learned, mode.surprise]
     # Scores that redescend also depend on how many residuals are far.
     wide = residuals is not None and (residuals.are_wide or (schedule.redescending and residuals.are_far))

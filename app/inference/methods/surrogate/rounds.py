@@ -64,7 +64,7 @@ def _recolour(search: Search) -> Search:
     width = rows.draws.shape[1]
     flat = rows.information(theta)[width - 1, width - 1] / rows.count
     second = (search.information - prior.precision(theta))[:width, :width] / flat
-    level = max(float(second[-1, -1]), TUNING.least_count * rows.count)
+    level = max(float(second[-1, -1]), TUNING.least_count[1] * rows.count)
     mean = second[:-1, -1] / level
     covariance = symmetric(second[:-1, :-1] / level - np.outer(mean, mean))
     return replace(search, rows=rows.with_moments(level, mean, covariance))

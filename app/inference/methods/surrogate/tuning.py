@@ -36,7 +36,7 @@ class Tuning:
     signal: float = 3.0  # deviations of noise; only counts above it are signal
     draws: int = 2048  # rows; draws that represent all rows, or 4 times the design's width if that is more
     targets: int = 4  # targets; drawn for each row where a bound depends on the target
-    least_count: float = 0.01  # part of the places for rows; least estimate of the number of rows
+    least_count: tuple[float, float] = (2.0, 0.01)  # deviations of noise, part of the places; least number of rows
 
     # Information matrices.
     correlations: float = 0.06  # relative variance; the belief's information before any matrix

@@ -24,14 +24,14 @@ def compute_sums(x: Array64, scale: float) -> Array64:
 
 def estimate(answer: Array64, scale: float, noise: float, known: Declared) -> Population:
     """Estimate the rows in 500 places."""
-    return Moments(answer, scale, noise, known, 0.0, 1.0, WIDE).estimate(500, least=0.01)
+    return Moments(answer, scale, noise, known, 0.0, 1.0, WIDE).estimate(500)
 
 
 def estimate_around(x: Array64, scale: float, noise: float, known: Declared, centre: Array64) -> Population:
     """Estimate the same from sums around ``centre`` ``(k,)``, with noise of that standard deviation."""
     answer = compute_sums(x - centre, scale)
     answer += noise * RNG.standard_normal(len(answer))
-    return Moments(answer, scale, noise, known, centre, 1.0, WIDE).estimate(500, least=0.01)
+    return Moments(answer, scale, noise, known, centre, 1.0, WIDE).estimate(500)
 
 
 def declare_plain(columns: int) -> Declared:
@@ -128,7 +128,7 @@ def test_share_of_a_rare_value_is_found_from_shortened_rows(least: float, share:
     exact[0] = rows
     for _ in range(40):
         answer = exact + noise * RNG.standard_normal(5)
-        found = Moments(answer, scale, noise, known, centre, 1.0, clip).estimate(rows, least=0.01)
+        found = Moments(answer, scale, noise, known, centre, 1.0, clip).estimate(rows)
         errors.append(found.error[0])
         allowed = 5 * found.error[0] + 0.15 * (1 - least) ** 2 * share
         assert abs(found.covariance[0, 0] - (1 - least) ** 2 * share * (1 - share)) < allowed

@@ -87,7 +87,7 @@ def test_only_another_cut_restores_the_excess_of_earlier_scores(
 
 def test_stated_covariance_is_four_times_the_regressions() -> None:
     result = _run("linear-regression", None)
-    mode, search = result.search.mode, replace(result.search, step=None, vague=CERTAIN)
+    mode, search = result.search.mode, replace(result.search, step=None, vague=CERTAIN, count_noise=0.0)
     assert mode is not None
     for surprise, factor in ((0.5, 4), (1.0, 4), (1.5, 6)):
         stated = release(replace(result, search=replace(search, mode=replace(mode, surprise=surprise)))).doubt
@@ -97,13 +97,22 @@ def test_stated_covariance_is_four_times_the_regressions() -> None:
 
 def test_doubt_about_information_makes_the_error_larger_than_its_loss() -> None:
     """W16: if information is a part of the belief's, an error is longer by the inverse, and weighs less."""
-    search = replace(_run("linear-regression", None).search, step=None)
+    search = replace(_run("linear-regression", None).search, step=None, count_noise=0.0)
     certain, doubtful = (assess(replace(search, vague=each)) for each in (CERTAIN, DOUBTFUL))
     part = 1 - 1.5 * np.sqrt(0.12)
     np.testing.assert_allclose(doubtful.covariance, certain.covariance / part**2)
     assert doubtful.nats == pytest.approx(certain.nats / part)
     hopeless = assess(replace(search, vague=10.0))
     np.testing.assert_allclose(hopeless.covariance, certain.covariance / 0.05**2)
+
+
+def test_doubt_about_the_number_of_rows_makes_the_error_larger() -> None:
+    """W16: all information is in proportion to the number of rows."""
+    search = replace(_run("linear-regression", None).search, step=None, vague=CERTAIN)
+    known, uncertain = (assess(replace(search, count_noise=part * search.counted)) for part in (0.0, 0.4))
+    part = 1 - 1.5 * 0.4
+    np.testing.assert_allclose(uncertain.covariance, known.covariance / part**2)
+    assert uncertain.nats == pytest.approx(known.nats / part)
 
 
 def test_intervals_hold_where_noise_hides_that_information_is_less() -> None:
@@ -208,9 +217,11 @@ def test_points_may_differ_by_a_tenth_of_the_noise() -> None:
         assert (reasons.POINTS_DIFFER in found) is differ
 
 
-@pytest.mark.parametrize(("counted", "noise", "few"), [(25.0, 1.0, False), (20.0, 1.0, True), (25.0, 9.0, True)])
-def test_count_at_its_least_value_or_within_noise_is_not_usable(counted: float, noise: float, *, few: bool) -> None:
-    """The least count is 1 % of 2,000 slots: the table may be empty."""
+@pytest.mark.parametrize(
+    ("counted", "noise", "few"), [(25.0, 1.0, False), (20.0, 1.0, True), (25.0, 12.0, False), (25.0, 12.5, True)]
+)
+def test_a_count_at_its_least_value_is_not_usable(counted: float, noise: float, *, few: bool) -> None:
+    """The least count is two deviations of noise, or 1 % of 2,000 slots."""
     grade, found = _judge(_run("linear-regression", None), counted=counted, count_noise=noise)
     assert ((reasons.FEW_ROWS in found), grade is Grade.NOT_USABLE) == (few, few)
 
