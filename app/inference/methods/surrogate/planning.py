@@ -188,25 +188,25 @@ def describe_clipping(setup: Setup) -> str:
 
     Stored plans are compared with these words (:func:`check_plan`), so a plan with other words is refused.
     """
-    sums = "Means and moments" if setup.schedule.means_share else "Moments"
-    matrices = " Information matrices and scores:" if setup.schedule.asks_matrices else " Scores:"
+    schedule, bounds = setup.schedule, "weights of scores do not depend on targets"
+    sums = "Means and moments" if schedule.means_share else "Moments"
+    follow = "C and the weight of a row in the count follow" if setup.rows_per_unit == 1 else "C follows"
+    tails = " Tails: C follows from the number of columns." if schedule.tails_share else ""
+    matrices = "Information matrices and scores" if schedule.asks_matrices else "Scores"
     residuals = (
-        " Residuals are cut where a noised histogram of them, of C = 1, has the least expected loss. For sums of the "
-        "excess beyond the cut, C is that of the furthest residual in the histogram."
+        f" Residuals are cut at {TUNING.first_cut:g} deviations, then where a noised histogram of them (C = 1) has "
+        "the least expected loss. For sums of the excess beyond a cut, C is that of the histogram's furthest residual."
     )
-    bounds = "weights of scores do not depend on targets"
-    if setup.schedule.redescending:
+    if schedule.redescending:
         bounds = "slopes of scores are clipped symmetrically"
-        wide = " Scores are of a wider scale while noised answers leave the linear predictor in doubt."
-        check = " A noised histogram of residuals, of C = 1, is a check."
-        residuals = wide + check if setup.schedule.cuts_residuals else check
+        residuals = " A noised histogram of residuals, of C = 1, is a check."
+        if schedule.cuts_residuals:
+            residuals += " Scores are of a wider scale while noised answers leave the linear predictor in doubt."
     return (
         "Version 2. Each unit's contribution to a query is clipped to norm C (L2 norm; for matrices, Frobenius norm), "
         f"divided by C/2^{GRID_BITS} and rounded to integers whose squares sum to at most 2^{2 * GRID_BITS}. Lengths: "
-        f"C = 1. {sums}: C and the weight of a row in the count follow from a noised root mean square length."
-        f"{matrices} metric and C minimise the expected loss, which is computed from earlier noised answers. The "
-        f"{bounds}."
-        f"{residuals if setup.schedule.unbounded else ''}"
+        f"C = 1. {sums}: {follow} from a noised root mean square length.{tails} {matrices}: metric and C minimise the "
+        f"expected loss, computed from earlier noised answers. The {bounds}.{residuals if schedule.unbounded else ''}"
     )
 
 

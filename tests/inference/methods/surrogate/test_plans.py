@@ -102,6 +102,24 @@ def test_w4_stored_plan_of_other_words_or_noise_is_refused(family: str) -> None:
     _init(plan, case)
 
 
+def test_clipping_names_a_bound_for_each_kind_of_query() -> None:
+    words = Case("linear-regression", features=3).plan(3.0).clipping
+    for part in ("Tails: C", "Information matrices and scores: metric and C", "cut at 3 deviations", "excess"):
+        assert part in words
+    assert "Tails" not in Case("linear-regression", features=3).plan(300.0).clipping
+    assert "Residuals" not in Case("logistic-regression", features=3).plan(3.0).clipping
+
+
+def test_clipping_says_whether_a_row_has_a_weight_in_the_count() -> None:
+    """The rows of a unit of several have none."""
+    case = Case(features=3)
+    plan = case.plan(3.0)
+    several = replace(case.facts, unit={"kind": "column", "column": "person", "max_rows": 3})
+    other = find_method(METHOD).plan(PlanRequest(METHOD, 12, case.spec, {}, plan.mechanism), several)
+    assert "weight of a row in the count" in plan.clipping
+    assert "weight" not in other.clipping.split("Information")[0]
+
+
 @pytest.mark.parametrize("version", [None, 1, 3])
 def test_w4_plan_of_another_version_is_refused(version: int | None) -> None:
     """A stored plan without a version is of the first one."""
