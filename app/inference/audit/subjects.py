@@ -158,7 +158,6 @@ def list_subjects() -> tuple[Subject, ...]:
         ("robust_information_sum", _LOGISTIC, queries.RobustInformationSum(theta, large, 3.0, beta=0.3), 3.0),
         ("robust_score_sum, linear", _LINEAR, queries.RobustScoreSum(_NEAR, large, 2.0, beta=0.001), 2.0),
         ("bounded_score_sum", _LOGISTIC, queries.BoundedScoreSum(_AWAY, large, 2.0), 2.0),
-        ("bounded_score_sum, in parts", _LOGISTIC, queries.BoundedScoreSum(_AWAY, large, 2.0, 1.2), 2.0),
         ("bounded_score_sum, linear", _LINEAR, queries.BoundedScoreSum(_AWAY, large, 2.0), 2.0),
         ("clipped_score_sum", _LOGISTIC, queries.ClippedScoreSum(_AWAY, large, 2.0), 2.0),
         ("cut_score_sum", _LINEAR, queries.CutScoreSum(_AWAY, large, 2.0, 1.5), 2.0),

@@ -73,7 +73,6 @@ def _sum_rows(model: Model, design: Design) -> Iterator[Query]:
         RobustScoreSum(theta, transform, 1.0, beta=0.3),
         RobustInformationSum(theta, transform, 1.0, beta=0.3),
         BoundedScoreSum(theta, transform, 1.0),
-        BoundedScoreSum(theta, transform, 1.0, 0.5),
         ClippedScoreSum(theta, transform, 1.0),
         CutScoreSum(theta, transform, 1.0, 2.0),
         ResidualHistogram(theta),

@@ -48,7 +48,6 @@ KINDS: dict[str, Make] = {
     "robust_score_sum": lambda rng, clip, spread: RobustScoreSum(*_at(rng, spread), clip, beta=0.3),
     "robust_information_sum": lambda rng, clip, spread: RobustInformationSum(*_at(rng, spread), clip, beta=0.3),
     "bounded_score_sum": lambda rng, clip, spread: BoundedScoreSum(*_at(rng, spread), clip),
-    "bounded_score_sum, in parts": lambda rng, clip, spread: BoundedScoreSum(*_at(rng, spread), clip, 0.6 * clip),
     "clipped_score_sum": lambda rng, clip, spread: ClippedScoreSum(*_at(rng, spread), clip),
     "information_sum": lambda rng, clip, spread: InformationSum(*_at(rng, spread), clip),
     "moment_sum": lambda rng, clip, spread: MomentSum(2.0, WIDTH, intercept=True, clip=clip),
@@ -242,9 +241,7 @@ def _by_hand(name: str, query: Any, z: Array64) -> Array64:
             return np.asarray((np.minimum(1, query.clip / most) * failure * damping) @ transformed)
         values = transformed * failure[:, None]
         if name.startswith("bounded_score_sum"):
-            rest, last = np.sqrt(query.clip**2 - query.last_bound**2), WIDTH - 1 if query.last_bound else WIDTH
-            parts = (slice(0, last), rest), (slice(last, WIDTH), query.last_bound)
-            return np.concatenate([_bounded(failure, transformed[:, part], bound) for part, bound in parts])
+            return _bounded(failure, transformed, query.clip)
     norm = np.linalg.norm(values, axis=1)
     shape = (3, -1) if name == "tail_sum" else -1
     assert np.any(norm > query.clip)
@@ -313,7 +310,6 @@ def test_an_information_matrix_is_symmetric_with_one_draw_per_pair() -> None:
         *(RobustInformationSum(np.zeros(WIDTH), np.eye(WIDTH), 1.0, beta=beta) for beta in (0.0, np.nan)),
         BoundedScoreSum(np.zeros(WIDTH - 1), np.eye(WIDTH - 1), 1.0),
         BoundedScoreSum(np.zeros(WIDTH), np.full((WIDTH, WIDTH), np.inf), 1.0),
-        *(BoundedScoreSum(np.zeros(WIDTH), np.eye(WIDTH), 1.0, apart) for apart in (-0.1, 1.0, np.nan, np.inf)),
         ClippedScoreSum(np.zeros(WIDTH), np.eye(WIDTH), np.nan),
         InformationSum(np.full(WIDTH, np.nan), np.eye(WIDTH), 1.0),
         InformationSum(np.zeros(WIDTH), np.zeros((WIDTH, 1)), 1.0),

@@ -52,29 +52,17 @@ class BoundedScoreSum(_ScoreSum):
 
     The weight ``w_b`` bounds the norm by C. It does not depend on the target, so the mean is zero if ``theta`` is the
     true parameter (Kuensch, Stefanski & Carroll, *JASA* 84, 1989). The sum over a unit of several rows is clipped to C
-    in addition. If ``last_bound`` is not zero, a separate weight bounds the last coordinate by it. The weight of the
-    others then bounds their norm by ``sqrt(C^2 - last_bound^2)``.
+    in addition.
     """
 
-    last_bound: float = 0.0
     kind: ClassVar[str] = "bounded_score_sum"
-
-    def check(self, model: Model, design: Design) -> None:
-        """Check the arrays, and that ``last_bound`` is less than C."""
-        super(BoundedScoreSum, self).check(model, design)
-        if not 0 <= self.last_bound < raise_clip(self.clip):
-            raise BadQuery("the bound of the last coordinate must be at least 0 and less than the clipping norm")
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
         """Compute the sum as :meth:`app.inference.core.query.Query.sum`."""
         clip = raise_clip(self.clip)
 
         def bound_scores(block: Array32) -> Array32:
-            if not self.last_bound:
-                return model.bounded_scores(block, self.theta, self.transform, clip)
-            rest = math.sqrt(clip - self.last_bound) * math.sqrt(clip + self.last_bound)
-            parts = (self.transform[:-1], rest), (self.transform[-1:], self.last_bound)
-            return np.hstack([model.bounded_scores(block, self.theta, *part) for part in parts])
+            return model.bounded_scores(block, self.theta, self.transform, clip)
 
         return compute_clipped_sum(bound_scores, rows, present, rows_per_unit, length=self.length, clip=clip)
 
