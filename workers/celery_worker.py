@@ -1,13 +1,14 @@
 """One Celery worker, with the sweeper in its parent process."""
 
 import os
-import shutil
 import signal
 import sys
 import threading
 import time
 import warnings
+from contextlib import suppress
 from multiprocessing.util import get_temp_dir
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -101,5 +102,6 @@ def _shut_down(sweeper: threading.Thread, stop: threading.Event, stop_flag: Stop
         time.sleep(0.05)
     stop.set()
     sweeper.join(deadline + 1 - time.monotonic())
-    shutil.rmtree(folder, ignore_errors=True)  # ``os._exit`` skips the library's clean-up
+    with suppress(OSError):
+        Path(folder).rmdir()  # empty by now, if it is the worker's own; ``os._exit`` skips the library's clean-up
     os._exit(0)
