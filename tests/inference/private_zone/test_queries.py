@@ -240,7 +240,7 @@ def _by_hand(name: str, query: Any, z: Array64) -> Array64:
             most = np.maximum(failure, 1 - failure) * np.linalg.norm(transformed, axis=1)
             return np.asarray((np.minimum(1, query.clip / most) * failure * damping) @ transformed)
         values = transformed * failure[:, None]
-        if name.startswith("bounded_score_sum"):
+        if name == "bounded_score_sum":
             return _bounded(failure, transformed, query.clip)
     norm = np.linalg.norm(values, axis=1)
     shape = (3, -1) if name == "tail_sum" else -1

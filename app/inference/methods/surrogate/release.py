@@ -81,7 +81,7 @@ def assess(search: Search) -> _Doubt:
     The covariance of the regression is too small, because the sizes of errors are estimates. So it has a factor, and
     grows with unexplained residuals. The last step counts as an error too, because the search may not have converged.
     Real information may be ``least`` times the belief's. Then an error is ``1 / least`` times as long. So is its loss
-    in nats, the information times the squared error. All information is in proportion to the number of rows.
+    in nats, the information times the squared error. ``least`` also covers the doubt about the number of rows.
     """
     theta, information, mode, prior = search.theta, search.information, search.mode, search.setup.prior
     assert mode is not None
