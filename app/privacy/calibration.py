@@ -30,9 +30,10 @@ class Unreachable(ValueError):
 def calibrate(plan: Plan, target: float, delta: float) -> float:
     """Find the least noise multiplier whose events cost at most ``target``.
 
-    Each round solves for the noise that meets the target at one order, then moves to the order that is best at that
+    Each round solves for the noise that meets the target at one order, then moves to the best order near it at that
     noise. One order alone can only overstate the cost, so the noise of every round meets the target. The search ends
-    when no order allows less noise.
+    when no order near the last one is better. Then no order is, because the cost has one minimum: times the order less
+    one, it is a convex function of the order.
 
     Args:
         plan: the events of the plan for a noise multiplier; more noise must not cost more.
@@ -52,10 +53,19 @@ def calibrate(plan: Plan, target: float, delta: float) -> float:
     if least > target:
         raise Unreachable("no noise is large enough", least)
     search = _Search(plan, target, delta)
-    noise = search.find_least_noise(search.find_best_order_for_gaussians(), MOST_NOISE)
-    for orders in (_COARSE, ORDERS):
-        noise = search.descend(orders, noise)
+    noise, last = search.find_least_noise(search.find_best_order_for_gaussians(), MOST_NOISE), math.nan
+    order = search.find_best_order(_COARSE, noise)
+    while order != last:
+        noise = search.find_least_noise(order, noise)
+        last, order = order, search.find_best_order(_list_near(order), noise)
     return noise
+
+
+def _list_near(order: float) -> tuple[float, ...]:
+    """List the orders between the next lower and the next higher coarse order; few of them are priced slowly."""
+    low = max((each for each in _COARSE if each < order), default=0.0)
+    high = min((each for each in _COARSE if each > order), default=math.inf)
+    return tuple(each for each in ORDERS if low <= each <= high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +73,6 @@ class _Search:
     plan: Plan
     target: float
     delta: float
-
-    def descend(self, orders: Sequence[float], noise: float) -> float:
-        """Find the least noise at the best of ``orders``.
-
-        ``noise`` is the start, and meets the target.
-        """
-        last = math.nan
-        while (order := self.find_best_order(orders, noise)) != last:
-            lower = self.find_least_noise(order, noise)
-            if lower > noise * (1 - _TOLERANCE):
-                break
-            last, noise = order, lower
-        return noise
 
     def find_best_order(self, orders: Sequence[float], noise: float) -> float:
         pairs = zip(compose_renyi(self.plan(noise), orders), orders, strict=True)
