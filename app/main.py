@@ -48,6 +48,7 @@ from app.http.rate_limits.rate_windows import Rate, open_windows
 from app.http.rate_limits.rates import RateLimits
 from app.jobs.endpoints import router as jobs_router
 from app.jobs.lifecycle import Lifecycle
+from app.jobs.preloading import preload_pricing
 from app.ledger import HighWaterMark, Ledger
 from app.queue.sender import CeleryQueue
 from app.releases.audit import freeze_unaccounted
@@ -169,7 +170,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     with suppress(DependencyUnavailable):  # /health/ready reports it, and verifies when the database is back
         await run_in_threadpool(app.state.readiness.verify_ledger)
         await run_in_threadpool(_report_unsealed, app.state.services)
-    with app.state.audit_recorder.run_in_background():
+    with app.state.audit_recorder.run_in_background(), preload_pricing():
         yield
     app.state.services.close()
 
