@@ -10,14 +10,17 @@ import os
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import argparse
+import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from app.inference.core.plan import Mechanism
+from app.inference.methods.psvi import psvi
 from app.inference.private_zone.mechanisms import NoiseSource
 from benchmarks.adult import MissingData
 from benchmarks.cases import Case, make_gaussian_mean
@@ -25,15 +28,19 @@ from benchmarks.environment import describe, describe_environment
 from benchmarks.experiments.paper_tables import make_large
 from benchmarks.figures import Figure, format_three_digits, read_csv, write_csv
 from benchmarks.queries import DRAWS, ROWS, WIDTH, generate, make_potentials, measure_fastest
+from benchmarks.quotes import CASES, SURROGATE, dry_run, measure_milliseconds, price_target
 from benchmarks.runs import Job, carry_out, make_plan
 from benchmarks.sources import GeneratedRows, NoNoise, make_facts, make_spec
+from benchmarks.speed import measure_products
 from benchmarks.summaries import wrap_paragraph
 
 REPEATS, FEW = 9, 5
 PAGE: Final = """# Speed
 
 Written by `make bench`: processor time of one core, the fastest of {few} to {repeats} runs. Rounding to the grid is
-included, but discrete noise and generating rows are not. A run is from the plan to the release.
+included, but discrete noise and generating rows are not. A run is from the plan to the release. Prices and dry runs are
+of the default method, with 20 features: the median of {cases} new cases. The bare products show how fast the machine
+was.
 
 {table}
 {environment}
@@ -50,9 +57,12 @@ def measure_figures() -> Iterator[Figure]:
         table = Case("generated", make_facts(WIDTH - 1, ROWS), make_spec(WIDTH - 1), GeneratedRows(ROWS, WIDTH - 1))
         job = Job(table, "dp-psvi", 100, 0, mechanism=Mechanism(5.0, batch / ROWS, 500))
         yield Figure(f"dp-psvi, T = 500, M = 100, S = 100, batch {batch:,}", measure_least(job, REPEATS), "s", target)
+    bare = min(measure_products(batch) for _ in range(FEW))
+    yield Figure(f"bare matrix products of the run with batch {batch:,}", bare, "s")
     x = np.random.default_rng(1).standard_normal((1_000, 500))
-    mean = Job(make_gaussian_mean("d = 500", x, x[:1]), "psvi", 100, 0)
-    yield Figure("psvi, Gaussian mean, d = 500, M = 100", measure_least(mean, FEW), "s", "at most 1.3")
+    for steps, target in ((500, "at most 1.3"), (psvi.ITERATIONS.default, "")):
+        mean = Job(make_gaussian_mean("d = 500", x, x[:1]), "psvi", 100, 0, {"iterations": steps})
+        yield Figure(f"psvi, Gaussian mean, d = 500, M = 100, T = {steps:,}", measure_least(mean, FEW), "s", target)
     for name, target in (("synth100k", "at most 2, aim 1.0"), ("adult10", "at most 0.8, aim 0.4")):
         try:
             job = Job(make_large(name), "dp-psvi-surrogate", 100, 0, epsilon=1.0)
@@ -60,6 +70,11 @@ def measure_figures() -> Iterator[Figure]:
             print(missing)
         else:
             yield Figure(f"dp-psvi-surrogate, {name}, M = 100, ε = 1", measure_least(job, FEW), "s", target)
+    price_target(SURROGATE, CASES)  # loads the libraries
+    for label, rate in (("all rows", 1.0), ("a third sampled", 0.3)):
+        times = measure_milliseconds(partial(price_target, SURROGATE, sampling_rate=rate))
+        yield Figure(f"price of a target epsilon, {label}", statistics.median(times), "ms", "at most 300")
+    yield Figure("dry run of a quote", statistics.median(measure_milliseconds(partial(dry_run, SURROGATE))), "ms")
 
 
 def measure_least(job: Job, repeats: int) -> float:
@@ -80,7 +95,7 @@ def render_page(results: Sequence[Figure], circumstances: Mapping[str, str]) -> 
     lines = ["| what | value | unit | limit |", "| --- | ---: | --- | --- |"]
     lines += [f"| {each.what} | {format_three_digits(each.value)} | {each.unit} | {each.target} |" for each in results]
     text = wrap_paragraph(describe(circumstances))
-    return PAGE.format(few=FEW, repeats=REPEATS, table="\n".join(lines) + "\n", environment=text)
+    return PAGE.format(few=FEW, repeats=REPEATS, cases=CASES, table="\n".join(lines) + "\n", environment=text)
 
 
 def main() -> None:

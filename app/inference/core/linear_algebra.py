@@ -1,9 +1,12 @@
 """Linear algebra of symmetric matrices, and factors of positive definite ones."""
 
+from typing import Any
+
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
-from app.inference.core.model import Array64
+from app.inference.core.model import Array32, Array64
 
 _LEAST_RATIO = 1e-12
 """Least eigenvalue of a matrix that is raised, over the largest."""
@@ -35,6 +38,20 @@ def whiten(matrix: Array64, factor: Array64) -> Array64:
     """
     half = np.linalg.solve(factor, matrix)
     return symmetric(np.linalg.solve(factor, half.T))
+
+
+def compute_mean_gram(factors: Array64 | Array32, weights: Array64 | float = 1.0) -> Array64:
+    """Compute the mean Gram matrix ``(D, D)`` of M weighted factors.
+
+    It is the mean of ``w_m F_m' F_m``. The product has the precision of the factors.
+
+    Args:
+        factors: ``(M, r, D)``.
+        weights: ``(M,)`` or one number, not negative.
+    """
+    roots: NDArray[Any] = np.broadcast_to(np.sqrt(weights), len(factors)).astype(factors.dtype)
+    flat = (factors * roots[:, None, None]).reshape(-1, factors.shape[2])
+    return np.asarray(flat.T @ flat / len(factors), dtype=np.float64)  # faster than a product of two matrices
 
 
 def compare_widths(ratio: Array64) -> float:

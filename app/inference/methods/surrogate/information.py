@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.inference.core.linear_algebra import factorise, invert, solve_lower, symmetric, whiten
-from app.inference.core.model import Array64
+from app.inference.core.linear_algebra import compute_mean_gram, factorise, invert, solve_lower, symmetric, whiten
+from app.inference.core.model import Array32, Array64
 from app.inference.core.priors import Prior
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.tuning import TUNING
@@ -99,7 +99,7 @@ def carry(rows: Rows, information: Array64, start: Array64, end: Array64, prior:
     return np.asarray(change @ information @ change.T)
 
 
-def compute_lewis_metric(factors: Array64, power: float) -> Array64:
+def compute_lewis_metric(factors: Array64 | Array32, power: float) -> Array64:
     """Compute the Gram matrix ``(D, D)`` with Lewis weights, of trace D.
 
     Lewis weights solve a fixed-point equation: the metric is ``sum_m l_m^(power - 2) F_m' F_m`` with lengths ``l_m`` in
@@ -113,14 +113,13 @@ def compute_lewis_metric(factors: Array64, power: float) -> Array64:
         power: the order of the weights, at least 2.
     """
     count, _, size = factors.shape
-    flat = factors.reshape(-1, size)
     metric, weights = np.eye(size), np.ones(count)
     for _ in range(_SWEEPS if power > 2 else 1):
         if power > 2:
             lengths = np.maximum(compute_squared_lengths(factors, metric), 1e-12)
             # The exponents of old and new weights sum to 1 on average: the plain fixed point diverges from order 4 on.
             weights = weights ** (1 - 2 / power) * (lengths / lengths.mean()) ** (1 - 2 / power)
-        metric = (flat * np.repeat(weights, factors.shape[1])[:, None]).T @ flat / count
+        metric = compute_mean_gram(factors, weights)
         trace = float(np.trace(metric))
         if not trace > _LEAST_TRACE:  # predictors may be so large that no row has information in single precision
             return np.eye(size)
@@ -129,14 +128,14 @@ def compute_lewis_metric(factors: Array64, power: float) -> Array64:
     return metric
 
 
-def compute_squared_lengths(factors: Array64, metric: Array64) -> Array64:
+def compute_squared_lengths(factors: Array64 | Array32, metric: Array64) -> Array64:
     """Compute ``sum_r f_r' metric^-1 f_r`` for each row, ``(M,)``.
 
     ``factors`` are ``(M, r, D)``, ``metric`` is ``(D, D)`` and invertible.
     """
-    size = factors.shape[2]
-    flat = factors.reshape(-1, size)
-    return np.asarray(np.vecdot(flat @ invert(metric), flat).reshape(len(factors), -1).sum(axis=1))
+    flat = factors.reshape(-1, factors.shape[2])
+    squares = np.vecdot(flat @ invert(metric).astype(factors.dtype), flat)
+    return np.asarray(squares.reshape(len(factors), -1).sum(axis=1), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,7 +167,8 @@ def design_matrix(rows: Rows, frame: Frame, sigma: float, rounds: int, *, per_un
         per_unit: rows of a unit.
     """
     size, best, chosen = frame.own.shape[0], np.inf, None
-    far = (frame.white.reshape(-1, size) @ (frame.own.T @ frame.forth.T)).reshape(frame.white.shape)
+    white = frame.white.astype(np.float32)  # a choice needs no more precision
+    far = white @ (frame.own.T @ frame.forth.T).astype(np.float32)
     full, (least, most, number) = rows.gram(frame.white), TUNING.matrix_bounds
     for power in TUNING.powers:
         metric = compute_lewis_metric(far, power)
@@ -178,15 +178,14 @@ def design_matrix(rows: Rows, frame: Frame, sigma: float, rounds: int, *, per_un
         widest = max(most, float(lengths.max()) * rows.count / (size * per_unit))
         for kappa in np.geomspace(least, widest, number):
             bound = kappa * size * per_unit / rows.count
-            clipped = rows.gram(frame.white, np.minimum(1, bound / np.maximum(lengths, 1e-300)))
+            clipped = rows.gram(white, np.minimum(1, bound / np.maximum(lengths, 1e-300)))
             loss = (sigma * bound) ** 2 / rounds / 2 * spread + 0.5 * np.sum((full - clipped) ** 2)
             if loss < best:
                 best, chosen = loss, (metric, bound, clipped)
     assert chosen is not None
     metric, bound, clipped = chosen
     root = factorise(metric)
-    inverse = invert(root)
-    return MatrixDesign(root, float(bound), inverse @ (clipped) @ inverse.T)
+    return MatrixDesign(root, float(bound), whiten(clipped, root))
 
 
 def correct(frame: Frame, design: MatrixDesign, answer: Array64, noise: float, vague: float) -> tuple[Array64, float]:

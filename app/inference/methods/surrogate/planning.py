@@ -154,7 +154,7 @@ def _fill(schedule: Schedule, iterations: int) -> Schedule:
 
 def plan_queries(setup: Setup) -> tuple[PlannedQuery, ...]:
     """List the queries in the order in which they are asked."""
-    schedule, size = setup.schedule, setup.model.dimension
+    schedule, size, shares = setup.schedule, setup.model.dimension, setup.schedule.score_shares
     opening = Opening(setup)
 
     def query(kind: str, length: int, share: float) -> PlannedQuery:
@@ -178,7 +178,7 @@ def plan_queries(setup: Setup) -> tuple[PlannedQuery, ...]:
     }
     scores = CutScoreSum.kind if schedule.cuts_residuals else BoundedScoreSum.kind
     for ask, turn in schedule.program:
-        kind = lengths_of.get(ask, (scores, size, float(schedule.score_shares[turn])))
+        kind = lengths_of.get(ask, (scores, size, float(shares[turn])))
         planned.append(query(*kind))
     return tuple(planned)
 

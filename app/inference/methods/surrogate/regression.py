@@ -152,15 +152,13 @@ def _convert(rows: Rows, frame: Frame, goal: Array64, prior: Prior, scores: Sequ
     to_white = invert(frame.own)
     soft = _SOFT_PRIOR * frame.prior
 
-    def white(factors: Array64) -> Array64:
-        return np.asarray((factors.reshape(-1, size) @ to_white.T).reshape(factors.shape))
-
-    there = white(rows.factors(goal))
+    there = np.asarray(rows.factors(goal) @ to_white.T)
     inverse = invert(rows.gram(there) + soft)
     inverse_slopes, means, noises = [], [], []
     simulated = None if rows.noise is None else rows.simulate(goal)
     for score in scores:
-        rest, secant = np.zeros(size), rows.gram(white(rows.path_factors(score.theta, goal)), score.kept)
+        rest, secant = np.zeros(size), rows.gram(rows.path_factors(score.theta, goal), score.kept)
+        secant = to_white @ secant @ to_white.T
         if simulated is not None:
             part, rest[-1] = _simulate_scale(rows, goal, score, simulated)
             secant[-1] *= part
@@ -226,7 +224,7 @@ def _compute_lost(
     scale = rows.count / len(along)
     # Scores with different bounds differ in the part that is no multiple of the score, too.
     rest = np.sqrt(np.maximum(root**2 - kept**2, 0))
-    both = scale * sum(np.einsum("km,lm,md->dkl", part, part, along, optimize=True) for part in (kept, rest))
+    both = scale * np.moveaxis((kept[:, None] * kept + rest[:, None] * rest) @ along, 2, 0)
     each = (scale * kept @ along).T  # (D, K)
     full = np.maximum(scale * along.sum(axis=0), 1e-12)[:, None, None]
     lost = (1 + TUNING.misfit * rows.count / len(axes)) * (both - each[:, :, None] * each[:, None, :] / full)

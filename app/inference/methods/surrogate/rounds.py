@@ -94,7 +94,7 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     noise += (1 / schedule.rate - 1) * rows.information(theta, design.root**2)
 
     def apply_bound(folded: Array32) -> Array64:
-        return bound_scores(rows.model, folded, theta, transform, design.clip, cut) @ design.factor.T
+        return bound_scores(rows.model, folded, theta, transform, design.clip, cut).astype(np.float64) @ design.factor.T
 
     gradient, noise = design.factor @ answer, symmetric(noise)
     score = Score(theta, gradient, noise, design.kept, design.root, apply_bound, cut)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.inference.core.linear_algebra import symmetric
+from app.inference.core.linear_algebra import compute_mean_gram, symmetric
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.models.location_scale import UnknownScale
 from app.inference.models.residuals import UnboundedTargets
@@ -73,16 +73,13 @@ class Rows:
         middle, noise = self.draws @ theta[: self.draws.shape[1]], self.model.scale(theta) * self.noise
         return np.concatenate([self.fold(middle + noise), self.fold(middle - noise)])
 
-    def gram(self, factors: Array64, weights: Array64 | float = 1.0) -> Array64:
+    def gram(self, factors: Array64 | Array32, weights: Array64 | float = 1.0) -> Array64:
         """Compute the Gram matrix ``(D, D)`` of information factors, for all rows.
 
         It is ``count / M`` times the sum over draws of ``w_m F_m' F_m``, with factors ``(M, r, D)`` and ``weights``
-        ``(M,)``.
+        ``(M,)``, not negative.
         """
-        weighted = factors * np.broadcast_to(weights, len(factors))[:, None, None]
-        size = factors.shape[2]
-        total = weighted.reshape(-1, size).T @ factors.reshape(-1, size)
-        return np.asarray(self.count / len(factors) * total)
+        return self.count * compute_mean_gram(factors, weights)
 
     def path_factors(self, start: Array64, end: Array64) -> Array64:
         """Compute factors whose Gram matrix is the secant of the mean score.

@@ -7,6 +7,7 @@ queries together cost as much as that mechanism.
 The regime depends on the noise in a matrix, relative to its eigenvalues.
 """
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -90,13 +91,13 @@ class Schedule:
         """The number of rounds; with more noise there are fewer."""
         if self.asked_rounds is not None:
             return self.asked_rounds
-        return int(np.clip(round(11 - 3 * np.log(self.resolution)), TUNING.fewest_rounds, TUNING.most_rounds))
+        return min(max(round(11 - 3 * math.log(self.resolution)), TUNING.fewest_rounds), TUNING.most_rounds)
 
     @property
     def lengths_share(self) -> float:
         """The share of a histogram of lengths: a noise of :attr:`Tuning.lengths_noise` within limits."""
         share = (self.effective_sigma / (TUNING.lengths_noise * self.slots)) ** 2
-        return float(np.clip(share, TUNING.lengths_share, TUNING.most_lengths_share))
+        return min(max(share, TUNING.lengths_share), TUNING.most_lengths_share)
 
     @property
     def means_share(self) -> float:

@@ -5,7 +5,7 @@ at many bounds. So it is simulated once, with targets that follow the model, as 
 length. The loss of a design is a formula that is evaluated on the draws of rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,23 +51,23 @@ class Response:
     whole: Array64
 
     def share(self, distance: Array64) -> tuple[Array64, Array64]:
-        """Interpolate parts and roots, ``(M,)`` each, at distances ``(M,)``; beyond the grid they are constant."""
+        """Interpolate parts and roots at distances, ``(..., M)`` each; beyond the grid they are constant."""
         step = np.log(_MOST / _LEAST) / (_STEPS - 1)
         place = (np.log(np.maximum(distance, 1e-30)) - self.offset) / step
         place = np.clip(place, 0, _STEPS - 1 - 1e-9)
         low = place.astype(np.int64)
-        rest, index = place - low, np.arange(len(low))
+        rest, index = place - low, np.arange(low.shape[-1])
         kept, root = ((1 - rest) * each[index, low] + rest * each[index, low + 1] for each in (self.kept, self.root))
         return kept, root
 
 
 def bound_scores(  # noqa: PLR0917  (arguments of a query)
     model: Model, folded: Array32, theta: Array64, transform: Array64, clip: float, cut: float | None
-) -> Array64:
+) -> Array32:
     """Compute the bounded scores ``(n, D)`` of ``folded`` rows, as a query does."""
     if cut is None:
-        return model.bounded_scores(folded, theta, transform, clip).astype(np.float64)
-    return require_residuals(model).cut_scores(folded, theta, transform, clip, cut).astype(np.float64)
+        return model.bounded_scores(folded, theta, transform, clip)
+    return require_residuals(model).cut_scores(folded, theta, transform, clip, cut)
 
 
 def respond(
@@ -100,7 +100,7 @@ def respond(
     usual = max(float(np.median(length)), 1e-30)
     whole, kept, square = np.zeros(len(rows.draws)), *np.zeros((2, len(rows.draws), _STEPS))
     for folded, whole_scores in _simulate(rng, rows, theta, times, spread):
-        scores = whole_scores @ transform.T
+        scores = (whole_scores @ transform.T).astype(np.float32)
         whole += np.vecdot(scores, scores)
         for step, distance in enumerate(np.geomspace(_LEAST, _MOST, _STEPS)):
             clip = distance * usual * (cut or 1.0)
@@ -184,9 +184,8 @@ def design_score(
         sigma: the noise multiplier of all scores together, for sums over all slots.
         per_unit: rows of a unit.
     """
-    full, pull = rows.gram(frame.white), -frame.forth @ prior.gradient(theta)
-    best, chosen = np.inf, None
-    far = frame.shortened
+    best, chosen, far = np.inf, None, frame.shortened.astype(np.float32)
+    compute_losses = _prepare_losses(rows, frame, -frame.forth @ prior.gradient(theta))
     least, most, ratio = TUNING.score_bounds
     mean = np.sqrt(len(theta) * per_unit / rows.count)
     for metric in _list_metrics(frame, far, theta):
@@ -195,17 +194,18 @@ def design_score(
         narrowest = response.widest * least
         widest = min(max(response.widest * most, (np.max(lengths * response.whole) / mean) ** 2), _WIDEST * narrowest)
         number = 1 + round(np.log(widest / narrowest) / np.log(ratio))
-        for clip in mean * np.sqrt(np.geomspace(narrowest, widest, number)):
-            kept, root = response.share(clip / np.maximum(lengths, 1e-300))
-            nats = _compute_losses(rows, frame, full, pull, metric, sigma * clip, kept, root)
-            if nats.sum() < best:
-                best, chosen = float(nats.sum()), (metric, clip, kept, root, nats)
+        clips = mean * np.sqrt(np.geomspace(narrowest, widest, number))
+        kept, root = response.share(clips[:, None] / np.maximum(lengths, 1e-300))
+        nats = compute_losses(metric, sigma * clips, kept, root)
+        turn = np.argmin(np.nan_to_num(nats.sum(axis=1), nan=np.inf))
+        if nats[turn].sum() < best:
+            best, chosen = float(nats[turn].sum()), (metric, clips[turn], kept[turn], root[turn], nats[turn])
     assert chosen is not None
     metric, clip, kept, root, nats = chosen
     return ScoreDesign(frame.back @ factorise(metric), float(clip), kept, root, tuple(nats.tolist()))
 
 
-def _list_metrics(frame: Frame, far: Array64, theta: Array64) -> Iterator[Array64]:
+def _list_metrics(frame: Frame, far: Array32, theta: Array64) -> Iterator[Array64]:
     """Yield the candidates for factors ``far`` ``(M, r, D)``, in the frame's coordinates."""
     along = frame.back.T @ theta
     along /= max(float(np.linalg.norm(along)), 1e-12)
@@ -215,13 +215,13 @@ def _list_metrics(frame: Frame, far: Array64, theta: Array64) -> Iterator[Array6
             yield base + room * np.outer(along, along)
 
 
-def _compute_losses(  # noqa: PLR0917  (all parts of a loss)
-    rows: Rows, frame: Frame, full: Array64, pull: Array64, metric: Array64, noise: float, kept: Array64, root: Array64
-) -> Array64:
-    """Compute the three expected losses ``(3,)`` of a score query, in nats.
+def _prepare_losses(rows: Rows, frame: Frame, pull: Array64) -> Callable[..., Array64]:
+    """Prepare a function of the expected losses of score queries.
 
-    With parts ``kept`` and ``root`` ``(M,)``, the information of the score is ``first`` and its covariance ``second``.
-    The losses are half the squared errors of a Newton step, by
+    Its result has three losses in nats for each of G queries, ``(G, 3)``. Its arguments are the ``metric`` ``(D, D)``,
+    the standard deviations ``noise`` ``(G,)`` in it, and the parts ``kept`` and ``root`` ``(G, M)``. With them, the
+    information of a score is ``first`` and its covariance ``second``. The losses are half the squared errors of a
+    Newton step, by
 
     1. noise;
     2. bounds: the part of the score's covariance that the unweighted scores do not explain. It counts once for targets
@@ -231,18 +231,21 @@ def _compute_losses(  # noqa: PLR0917  (all parts of a loss)
     Args:
         rows: the belief about rows.
         frame: its coordinates are used.
-        full: the draws' information without the prior's, ``(D, D)``.
         pull: the prior's part of the score at the mode, ``(D,)``.
-        metric: of the query, ``(D, D)``.
-        noise: its standard deviation in the metric.
-        kept: the parts of scores.
-        root: the roots of the parts of squared scores.
     """
-    white, soft, size = frame.white, _SOFT_PRIOR * frame.prior, len(pull)
-    first, second = rows.gram(white, kept), rows.gram(white, root**2)
-    inverse = invert(first + frame.prior)
-    lost = second - first @ invert(full + _JITTER * np.eye(size)) @ first
-    off = invert(first + soft + 1e-9 * np.eye(size)) @ (full + soft) @ pull - pull
-    by_noise = noise**2 * np.sum((inverse @ metric) * inverse)
-    by_bounds = (1 + TUNING.misfit * rows.count / size) * np.sum((inverse @ lost) * inverse)
-    return 0.5 * np.array([by_noise, by_bounds, off @ off])
+    identity, white = np.eye(len(pull)), frame.white.astype(np.float32)  # a choice needs no more precision
+    full, soft = rows.gram(frame.white), _SOFT_PRIOR * frame.prior
+    inverse_full, both = invert(full + _JITTER * identity), (full + soft) @ pull
+    misfit = 1 + TUNING.misfit * rows.count / len(pull)
+
+    def compute_losses(metric: Array64, noise: Array64, kept: Array64, root: Array64) -> Array64:
+        first = np.array([rows.gram(white, each) for each in kept])
+        second = np.array([rows.gram(white, each**2) for each in root])
+        inverse = invert(first + frame.prior)
+        lost = second - first @ inverse_full @ first
+        off = invert(first + soft + 1e-9 * identity) @ both - pull
+        by_noise = noise**2 * np.sum((inverse @ metric) * inverse, axis=(1, 2))
+        by_bounds = misfit * np.sum((inverse @ lost) * inverse, axis=(1, 2))
+        return 0.5 * np.column_stack([by_noise, by_bounds, np.vecdot(off, off)])
+
+    return compute_losses
