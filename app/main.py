@@ -167,11 +167,12 @@ def _audit(ledger: Ledger, tx: WriteSession) -> None:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    with suppress(DependencyUnavailable):  # /health/ready reports it, and verifies when the database is back
-        await run_in_threadpool(app.state.readiness.verify_ledger)
-        await run_in_threadpool(_report_unsealed, app.state.services)
-    with app.state.audit_recorder.run_in_background(), preload_pricing():
-        yield
+    with preload_pricing():
+        with suppress(DependencyUnavailable):  # /health/ready reports it, and verifies when the database is back
+            await run_in_threadpool(app.state.readiness.verify_ledger)
+            await run_in_threadpool(_report_unsealed, app.state.services)
+        with app.state.audit_recorder.run_in_background():
+            yield
     app.state.services.close()
 
 
