@@ -49,8 +49,8 @@ def compute_mean_gram(factors: Array64 | Array32, weights: Array64 | float = 1.0
         factors: ``(M, r, D)``.
         weights: ``(M,)`` or one number, not negative.
     """
-    roots: NDArray[Any] = np.broadcast_to(np.sqrt(weights), len(factors)).astype(factors.dtype)
-    flat = (factors * roots[:, None, None]).reshape(-1, factors.shape[2])
+    roots: NDArray[Any] = np.reshape(np.sqrt(weights), (-1, 1, 1)).astype(factors.dtype)
+    flat = (factors * roots).reshape(-1, factors.shape[2])
     return np.asarray(flat.T @ flat / len(factors), dtype=np.float64)  # faster than a product of two matrices
 
 
