@@ -20,8 +20,8 @@ from app.inference.core.model import Array64
 from app.inference.fitting.problem import PriorCurvature
 from app.inference.fitting.target import Target
 
-NEGLIGIBLE = 1e-13
-"""A direction is left to the prior if that costs fewer nats."""
+NEGLIGIBLE = 1e-8
+"""A direction is left to the prior if that costs fewer nats; information by rounding errors would need heavy points."""
 MOST_LEVERAGE = 100.0
 """Largest mean square coordinate of points with an intercept of 1; other subspaces are preferred."""
 

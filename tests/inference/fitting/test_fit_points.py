@@ -101,6 +101,17 @@ def test_a_mean_away_from_the_prior_needs_no_information_there(family: str, left
     assert np.max(found.y) < 100
 
 
+@pytest.mark.parametrize("family", ["logistic-regression", "student-t-regression"])
+def test_rounding_errors_are_no_information(family: str) -> None:
+    """Other columns determine the first one."""
+    givens = posterior(family)
+    prior = givens.prior.precision(givens.mean)
+    data, mean = givens.precision - prior, givens.mean.copy()
+    data[0], data[:, 0], mean[0] = 0, 0, 6e-5 / np.sqrt(prior[0, 0])
+    data[0, 0] = -1e-8 * prior[0, 0]
+    assert fit(givens._replace(mean=mean, precision=prior + data), 13, total=3000.0).kl < 1e-3
+
+
 @pytest.mark.parametrize("size", [4, 13, 26, 38, 50])
 def test_fewer_points_are_close_to_the_least_possible_loss(size: int) -> None:
     givens = normal_design(51, 20_000)
