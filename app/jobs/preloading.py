@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Final
 
+import structlog
+
 from app.inference import dry_run, registry
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import ModelSpec, PlanRequest
@@ -30,8 +32,17 @@ def load_pricing() -> None:
 
 @contextmanager
 def preload_pricing() -> Iterator[None]:
-    """Load in a thread; the end of the context waits for it."""
-    thread = threading.Thread(target=load_pricing, name="preload", daemon=True)
+    """Load in a thread; the end of the context waits for it. A failure is logged, and the first quote tries again."""
+
+    def load() -> None:
+        try:
+            load_pricing()
+        except Exception as error:  # noqa: BLE001  (the API starts after any error)
+            structlog.get_logger().warning("pricing not loaded", kind=type(error).__name__)
+
+    thread = threading.Thread(target=load, name="preload", daemon=True)
     thread.start()
-    yield
-    thread.join()
+    try:
+        yield
+    finally:
+        thread.join()

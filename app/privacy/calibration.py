@@ -54,11 +54,15 @@ def calibrate(plan: Plan, target: float, delta: float) -> float:
         raise Unreachable("no noise is large enough", least)
     search = _Search(plan, target, delta)
     noise, last = search.find_least_noise(search.find_best_order_for_gaussians(), MOST_NOISE), math.nan
-    order = search.find_best_order(_COARSE, noise)
-    while order != last:
-        noise = search.find_least_noise(order, noise)
-        last, order = order, search.find_best_order(_list_near(order), noise)
+    order = last
+    for list_orders in (_list_coarse, _list_near):
+        while (order := search.find_best_order(list_orders(order), noise)) != last:
+            noise, last = search.find_least_noise(order, noise), order
     return noise
+
+
+def _list_coarse(_order: float) -> tuple[float, ...]:
+    return _COARSE
 
 
 def _list_near(order: float) -> tuple[float, ...]:

@@ -127,6 +127,7 @@ def test_a_page_that_follows_does_not_prolong_its_session(
         with services.database.write() as tx:
             tx.execute(sa.update(SignIn).values(last_used_at=used))
         assert browser.get("/dashboard/jobs", headers=headers).status_code == 200
+    background.finish()
     background.close()
     with services.database.read() as session:
         assert (session.scalars(sa.select(SignIn.last_used_at)).one() > used) == is_noted

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 
 import anyio
 import pytest
@@ -50,3 +51,18 @@ def test_the_api_loads_pricing_when_it_starts(house: House, monkeypatch: pytest.
 
     anyio.run(start_and_stop)
     assert loaded == ["pricing"]
+
+
+def test_a_failure_to_load_is_logged_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise ImportError("/a/path")
+
+    monkeypatch.setattr(preloading, "load_pricing", fail)
+    with pytest.raises(KeyError), preloading.preload_pricing():
+        raise KeyError
+    printed = capsys.readouterr()
+    assert "ImportError" in printed.out
+    assert "/a/path" not in printed.out + printed.err
+    assert "preload" not in [thread.name for thread in threading.enumerate()]

@@ -51,7 +51,7 @@ def compute_mean_gram(factors: Array64 | Array32, weights: Array64 | float = 1.0
     """
     roots: NDArray[Any] = np.reshape(np.sqrt(weights), (-1, 1, 1)).astype(factors.dtype)
     flat = (factors * roots).reshape(-1, factors.shape[2])
-    return np.asarray(flat.T @ flat / len(factors), dtype=np.float64)  # faster than a product of two matrices
+    return np.asarray(flat.T @ flat / len(factors), dtype=np.float64)  # symmetric, so BLAS computes half
 
 
 def compare_widths(ratio: Array64) -> float:

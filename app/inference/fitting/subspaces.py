@@ -21,7 +21,7 @@ from app.inference.fitting.problem import PriorCurvature
 from app.inference.fitting.target import Target
 
 NEGLIGIBLE = 1e-8
-"""A direction is left to the prior if that costs fewer nats; information by rounding errors would need heavy points."""
+"""A direction is left to the prior if that costs fewer nats. Then no points represent rounding errors."""
 MOST_LEVERAGE = 100.0
 """Largest mean square coordinate of points with an intercept of 1; other subspaces are preferred."""
 

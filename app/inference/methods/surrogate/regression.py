@@ -157,8 +157,7 @@ def _convert(rows: Rows, frame: Frame, goal: Array64, prior: Prior, scores: Sequ
     inverse_slopes, means, noises = [], [], []
     simulated = None if rows.noise is None else rows.simulate(goal)
     for score in scores:
-        rest, secant = np.zeros(size), rows.gram(rows.path_factors(score.theta, goal), score.kept)
-        secant = to_white @ secant @ to_white.T
+        rest, secant = np.zeros(size), rows.gram(rows.path_factors(score.theta, goal) @ to_white.T, score.kept)
         if simulated is not None:
             part, rest[-1] = _simulate_scale(rows, goal, score, simulated)
             secant[-1] *= part

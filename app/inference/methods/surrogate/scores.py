@@ -28,6 +28,7 @@ _JITTER = 1e-6
 """Added to the draws' information before it is inverted, where its scale is 1."""
 _WIDEST = 1e6
 """Largest ratio of candidates for the squared bound."""
+_Losses = Callable[[Array64, Array64, Array64, Array64], Array64]
 _SOFT_PRIOR = 0.1
 """Part of the prior's precision that keeps the estimate of the prior's pull finite."""
 
@@ -173,7 +174,7 @@ def design_score(
     """Choose the metric and the bound with the least expected loss.
 
     Candidates are Lewis metrics of several orders, each also with more room along ``theta``, and a grid of bounds.
-    :func:`_compute_losses` has the loss.
+    :func:`_prepare_losses` has the loss.
 
     Args:
         rows: the belief about rows.
@@ -215,7 +216,7 @@ def _list_metrics(frame: Frame, far: Array32, theta: Array64) -> Iterator[Array6
             yield base + room * np.outer(along, along)
 
 
-def _prepare_losses(rows: Rows, frame: Frame, pull: Array64) -> Callable[..., Array64]:
+def _prepare_losses(rows: Rows, frame: Frame, pull: Array64) -> _Losses:
     """Prepare a function of the expected losses of score queries.
 
     Its result has three losses in nats for each of G queries, ``(G, 3)``. Its arguments are the ``metric`` ``(D, D)``,
@@ -233,8 +234,8 @@ def _prepare_losses(rows: Rows, frame: Frame, pull: Array64) -> Callable[..., Ar
         frame: its coordinates are used.
         pull: the prior's part of the score at the mode, ``(D,)``.
     """
-    identity, white = np.eye(len(pull)), frame.white.astype(np.float32)  # a choice needs no more precision
-    full, soft = rows.gram(frame.white), _SOFT_PRIOR * frame.prior
+    identity, white = np.eye(len(pull)), frame.white
+    full, soft = rows.gram(white), _SOFT_PRIOR * frame.prior
     inverse_full, both = invert(full + _JITTER * identity), (full + soft) @ pull
     misfit = 1 + TUNING.misfit * rows.count / len(pull)
 
