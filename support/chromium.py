@@ -134,6 +134,10 @@ class Page:
 
         _wait(is_true, script)
 
+    def go_back(self) -> None:
+        """Go back in the history, after the answer: a page that is left at once has none."""
+        self.run("void setTimeout(() => history.back())")
+
     def press(self, key: str, *, shift: bool = False) -> None:
         """Press and release a key."""
         name = " " if key == "Space" else key

@@ -179,7 +179,7 @@ def test_a_form_that_is_too_large_says_what_to_do_and_is_kept(visit: Visit, owne
     words = page.run("document.querySelector('main').innerText")
     assert "larger than 256 KiB, so nothing was done" in words
     assert "The Python client and the API accept more." in words
-    page.run("history.back()")
+    page.go_back()
     page.wait("document.getElementById('column-0-categories') && document.readyState === 'complete'")
     assert page.run("document.getElementById('name').value") == "census"
     assert page.run("document.getElementById('column-0-categories').value.length") == 360_000

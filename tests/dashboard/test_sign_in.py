@@ -186,7 +186,7 @@ def test_back_keeps_what_was_typed_when_the_session_ends(house: House, visit: Vi
     page.wait("location.pathname === '/dashboard/sign-in' && document.readyState === 'complete'")
     assert "nothing was done" in page.run("document.querySelector('main').innerText")
     _set(last_used_at=used)(house.services, owner)
-    page.run("history.back()")
+    page.go_back()
     page.wait("location.pathname === '/dashboard/declare' && document.readyState === 'complete'")
     assert {name: page.run(f"document.getElementById('{name}').value") for name in typed} == typed
 
