@@ -17,6 +17,8 @@ _TOLERANCE = 1e-7
 _STEP = 1.5
 _COARSE = (2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 14.0, 18.0, 23.0, 29.0, 36.0, 45.0, 56.0)
 """Orders that are cheap to price; a first pass over them finds one near the best."""
+_ENDS = (*_COARSE, 128.0, 256.0, 512.0, 1024.0)
+"""Ends of the parts of the orders in which the best one is looked for."""
 
 
 class Unreachable(ValueError):
@@ -66,9 +68,9 @@ def _list_coarse(_order: float) -> tuple[float, ...]:
 
 
 def _list_near(order: float) -> tuple[float, ...]:
-    """List the orders between the next lower and the next higher coarse order; few of them are priced slowly."""
-    low = max((each for each in _COARSE if each < order), default=0.0)
-    high = min((each for each in _COARSE if each > order), default=math.inf)
+    """List the orders from the next lower end to the next higher one."""
+    low = max((each for each in _ENDS if each < order), default=0.0)
+    high = min((each for each in _ENDS if each > order), default=math.inf)
     return tuple(each for each in ORDERS if low <= each <= high)
 
 

@@ -28,9 +28,9 @@ _JITTER = 1e-6
 """Added to the draws' information before it is inverted, where its scale is 1."""
 _WIDEST = 1e6
 """Largest ratio of candidates for the squared bound."""
-_Losses = Callable[[Array64, Array64, Array64, Array64], Array64]
 _SOFT_PRIOR = 0.1
 """Part of the prior's precision that keeps the estimate of the prior's pull finite."""
+_Losses = Callable[[Array64, Array64, Array64, Array64], Array64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
