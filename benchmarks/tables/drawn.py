@@ -16,8 +16,10 @@ from support.table import Table
 
 Values = NDArray[Any]
 _LARGEST_DELTA: Final = 1e-6
-_DEFAULT_PRIOR, _NARROW_PRIOR, _WIDE_PRIOR = PriorSpec(), PriorSpec(scale=2.5), PriorSpec(scale=10.0)
-_STUDENT_PRIOR: Final = PriorSpec(degrees_of_freedom=4.0)
+_DEFAULT_PRIOR: Final = PriorSpec()
+_PRIORS: Final = (_DEFAULT_PRIOR, PriorSpec(scale=2.5), PriorSpec(scale=10.0), PriorSpec(degrees_of_freedom=4.0))
+_WITH_MEANS: Final = 1 / 6
+"""Share of drawn priors whose means are not zero."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,10 +68,12 @@ class Drawn:
     case: Case
 
 
-def draw_prior(rng: np.random.Generator) -> PriorSpec:
-    """Draw the prior of a request; half of them have the default one."""
-    priors = (_DEFAULT_PRIOR, _NARROW_PRIOR, _WIDE_PRIOR, _STUDENT_PRIOR)
-    return priors[rng.choice(len(priors), p=[0.5, 0.2, 0.2, 0.1])]
+def draw_prior(rng: np.random.Generator, columns: Sequence[Column]) -> PriorSpec:
+    """Draw the prior of a request; half of them have the default one, before one in six gets means of slopes."""
+    prior = _PRIORS[rng.choice(len(_PRIORS), p=[0.5, 0.2, 0.2, 0.1])]
+    if rng.random() >= _WITH_MEANS:
+        return prior
+    return replace(prior, mean={each.name: float(prior.scale * rng.standard_normal()) for each in columns})
 
 
 def draw_counts(rng: np.random.Generator, rows: int) -> NDArray[np.int64]:

@@ -71,7 +71,7 @@ def _draw_few_rows(rng: np.random.Generator, kind: str) -> Drawn:
     target = Target(GAUSSIAN, None, np.empty(0), 0.2) if family == GAUSSIAN else draw_target(rng, family, many)
     few = Features(design, many.columns, tuple(values[:rows] for values in many.values))
     kept = Target(family, target.column, target.values[:rows], target.noise_scale)
-    case = assemble(few, kept, counts=np.ones(rows, dtype=np.int64), slots=slots, prior=draw_prior(rng))
+    case = assemble(few, kept, counts=np.ones(rows, dtype=np.int64), slots=slots, prior=draw_prior(rng, few.columns))
     return Drawn(kind, f"{rows} of {slots:,} slots, {len(few.columns)} {design}; {family}", design, case)
 
 

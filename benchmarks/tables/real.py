@@ -144,7 +144,8 @@ def draw_real(rng: np.random.Generator, kind: str, source: Source, *, well: bool
     ]
     features = Features("real", tuple(column for column, _ in read), tuple(values for _, values in read))
     counts = frame.groupby(source.unit, sort=True).size().to_numpy() if source.unit else None
-    case = assemble(features, _read_target(rng, source, frame, well=well), counts=counts, prior=draw_prior(rng))
+    target, prior = _read_target(rng, source, frame, well=well), draw_prior(rng, features.columns)
+    case = assemble(features, target, counts=counts, prior=prior)
     return Drawn(kind, f"{features.rows:,} x {len(columns)} {source.label}", "real", case)
 
 

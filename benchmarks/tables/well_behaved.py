@@ -26,7 +26,7 @@ Draw = Callable[[np.random.Generator], Drawn]
 
 def finish(rng: np.random.Generator, kind: str, what: str, features: Features, target: Target) -> Drawn:
     """Draw units, slots and prior, and describe the table."""
-    counts, prior = draw_counts(rng, features.rows), draw_prior(rng)
+    counts, prior = draw_counts(rng, features.rows), draw_prior(rng, features.columns)
     case = assemble(features, target, counts=counts, slots=draw_slots(rng, len(counts)), prior=prior)
     words = [f"{features.rows:,} x {len(features.columns)} {features.design}", what]
     if case.facts.rows_per_unit > 1:

@@ -4,7 +4,8 @@ A run asks a fixed plan of noised queries. It never sees a row, only answers and
 order in which a run uses them:
 
 - ``method``: the method's protocol (plan, init, step, finish); start reading here.
-- ``tuning``: all numbers. ``schedule``: regimes and shares of the budget. ``planning``: the plan and its texts.
+- ``tuning``: the numbers that were chosen on tables. ``schedule``: regimes and shares of the budget.
+- ``planning``: the plan and its texts.
 - ``state``: the three states of a run.
 - ``openings``: the first queries: lengths of rows, then means, squares and tails of columns.
 - ``moments``: units and clipping norms from lengths, moments of columns, and declared facts about them.

@@ -249,8 +249,9 @@ def combine(query: ExcessSum, answers: tuple[Array64, ...], noise: float, residu
     """Combine answers and the histogram to an estimate of the excess.
 
     The mean of the answers and the histogram's sums are weighted by their precisions; the histogram has no sum of ``a
-    t``. Then the estimate is shrunk towards the model's prediction, as by James and Stein, for each sum: by one over
-    its squared distance in deviations. Its variance contains hidden residuals, times their probability.
+    t``. Then each sum is shrunk towards the model's prediction, as by James and Stein: the deviation from it is
+    multiplied by ``max(0, 1 - 4 / d^2)``, for a distance of d standard deviations. The variance contains hidden
+    residuals, times their probability.
 
     Args:
         query: the last answered query.

@@ -4,9 +4,9 @@ There are two information matrices at a parameter. The first is computed from th
 belief's: answers have corrected the first, as observations correct the state of a Kalman filter. A :class:`Frame` has
 coordinates by both.
 
-A query bounds the length of a row in a metric ``M``: ``f' M^-1 f`` for an information factor f. Noise has the
-covariance ``M`` times a constant. The covariance of the rows gives little noise, but far rows exceed its bounds. The
-least ellipsoid around the rows gives all of them similar lengths. Lewis weights make metrics between the two.
+A query bounds the length of a row in a metric ``M``. Its square is ``f' M^-1 f`` for an information factor f. Noise has
+the covariance ``M`` times a constant. The covariance of the rows gives little noise, but far rows exceed its bounds.
+The least ellipsoid around the rows gives all of them similar lengths. Lewis weights make metrics between the two.
 """
 
 from dataclasses import dataclass
@@ -103,8 +103,8 @@ def compute_lewis_metric(factors: Array64 | Array32, power: float) -> Array64:
     """Compute the Gram matrix ``(D, D)`` with Lewis weights, of trace D.
 
     Lewis weights solve a fixed-point equation: the metric is ``sum_m l_m^(power - 2) F_m' F_m`` with lengths ``l_m`` in
-    that metric. At ``power`` 2 all weights are equal. As the power grows, the metric approaches the least ellipsoid
-    around the rows. Each iteration computes lengths, then the metric (Cohen & Peng, *STOC* 2015).
+    that metric (Cohen & Peng, *STOC* 2015). At ``power`` 2 all weights are equal. As the power grows, the metric
+    approaches the least ellipsoid around the rows.
 
     Factors that are all zero have the identity as their metric.
 
@@ -115,10 +115,9 @@ def compute_lewis_metric(factors: Array64 | Array32, power: float) -> Array64:
     count, _, size = factors.shape
     metric, weights = np.eye(size), np.ones(count)
     for _ in range(_SWEEPS if power > 2 else 1):
-        if power > 2:
-            lengths = np.maximum(compute_squared_lengths(factors, metric), 1e-12)
-            # The exponents of old and new weights sum to 1 on average: the plain fixed point diverges from order 4 on.
-            weights = weights ** (1 - 2 / power) * (lengths / lengths.mean()) ** (1 - 2 / power)
+        squares = np.maximum(compute_squared_lengths(factors, metric), 1e-12)
+        # The iteration w = l^(p - 2) diverges for orders above 4. This one has the same fixed point.
+        weights = (weights * squares / squares.mean()) ** (1 - 2 / power)
         metric = compute_mean_gram(factors, weights)
         trace = float(np.trace(metric))
         if not trace > _LEAST_TRACE:  # predictors may be so large that no row has information in single precision

@@ -41,10 +41,10 @@ _UNIFORM = 1 / 3
 """Variance of a column's mean within the declared bounds -1 and 1, before any answer."""
 
 
-def ask(oracle: Oracle, query: Query, schedule: Schedule, share: float, most: float) -> Array64:
-    """Ask ``query`` and return a finite estimate of the sum over all slots.
+def ask(oracle: Oracle, query: Query, schedule: Schedule, share: float, most: float) -> tuple[Array64, float]:
+    """Ask ``query``; return a finite sum over all slots, and its noise.
 
-    The estimate has the shape of the answer.
+    The sum has the shape of the answer. The noise is a standard deviation, the same for every entry.
 
     Args:
         oracle: answers queries with noise.
@@ -55,22 +55,24 @@ def ask(oracle: Oracle, query: Query, schedule: Schedule, share: float, most: fl
     """
     bound = most * (schedule.slots + _MOST_DEVIATIONS * schedule.multiplier(share))
     answer = np.nan_to_num(oracle.ask(query), nan=0.0, posinf=bound, neginf=-bound)
-    return np.asarray(np.clip(answer, -bound, bound) / schedule.rate)
+    return np.asarray(np.clip(answer, -bound, bound) / schedule.rate), schedule.noise_of(share, most)
 
 
-def make_lengths_query(setup: Setup, opening: Opening) -> LengthHistogram:
+def make_lengths_query(opening: Opening) -> LengthHistogram:
     """Make the next histogram of lengths.
 
     The first is of rows. The second is of rows around their means, or of the contributions to the sum of moments if
     means are not asked for.
     """
-    width, intercept = setup.design.width, setup.design.intercept
-    squares = opening.lengths is not None and not setup.schedule.means_share
+    setup, design = opening.setup, opening.setup.design
+    squares = opening.done > 0 and not setup.schedule.means_share
     most = (2.0 if np.ndim(opening.centre) else 1.0) ** 2 * setup.features
     if squares:
         most = 4.0 * (setup.features + 1) * setup.rows_per_unit**2
     scale = opening.scale if squares else 1.0
-    return LengthHistogram(scale, width, intercept=intercept, largest=most, squares=squares, centre=opening.centre)
+    return LengthHistogram(
+        scale, design.width, intercept=design.intercept, largest=most, squares=squares, centre=opening.centre
+    )
 
 
 def make_moments_query(opening: Opening, kind: type[MomentSum]) -> MomentSum:
@@ -101,23 +103,21 @@ def open_next(rng: np.random.Generator, opening: Opening, oracle: Oracle) -> Ope
 
 
 def _ask_histogram(opening: Opening, oracle: Oracle) -> Lengths:
-    schedule, query = opening.setup.schedule, make_lengths_query(opening.setup, opening)
-    counts = ask(oracle, query, schedule, schedule.lengths_share, 1.0)
-    return Lengths(counts, query.largest, schedule.noise_of(schedule.lengths_share, 1.0))
+    schedule, query = opening.setup.schedule, make_lengths_query(opening)
+    counts, noise = ask(oracle, query, schedule, schedule.lengths_share, 1.0)
+    return Lengths(counts, query.largest, noise)
 
 
 def _ask_lengths(opening: Opening, oracle: Oracle) -> Opening:
     """Ask the first histogram; the units of columns and the clipping norm are for a sum of means."""
-    lengths = _ask_histogram(opening, oracle)
-    length = lengths.root_mean_square
+    length = _ask_histogram(opening, oracle).root_mean_square
     scale = choose_scale(length, opening.setup.features)
-    return replace(opening, scale=scale, clip=choose_clip(np.hypot(1.0, length / scale)), lengths=lengths)
+    return replace(opening, scale=scale, clip=choose_clip(np.hypot(1.0, length / scale)))
 
 
 def _ask_means(opening: Opening, oracle: Oracle) -> Opening:
     schedule, query = opening.setup.schedule, make_moments_query(opening, MeanSum)
-    answer = ask(oracle, query, schedule, schedule.means_share, query.clip)
-    noise = schedule.noise_of(schedule.means_share, query.clip)
+    answer, noise = ask(oracle, query, schedule, schedule.means_share, query.clip)
     return replace(opening, centre=choose_centre(answer, opening.scale, noise, query.weight))
 
 
@@ -131,20 +131,18 @@ def _ask_spread(opening: Opening, oracle: Oracle) -> Opening:
     count, second, fourth = opening.setup.features, lengths.mean_power(1), lengths.mean_power(2)
     scale = choose_scale(np.sqrt(second), count)
     squares = _KURTOSIS * fourth / ((count + 2) * scale**4)
-    return replace(opening, scale=scale, clip=choose_clip(np.sqrt(1 + second / scale**2 + squares)), lengths=lengths)
+    return replace(opening, scale=scale, clip=choose_clip(np.sqrt(1 + second / scale**2 + squares)))
 
 
 def _ask_squares(opening: Opening, oracle: Oracle) -> Opening:
     """Ask the lengths of contributions to the sum of moments, for its clipping norm."""
-    lengths = _ask_histogram(opening, oracle)
-    return replace(opening, clip=choose_clip(lengths.root_mean_square), lengths=lengths)
+    return replace(opening, clip=choose_clip(_ask_histogram(opening, oracle).root_mean_square))
 
 
 def _ask_moments(opening: Opening, oracle: Oracle) -> Opening:
     setup, schedule = opening.setup, opening.setup.schedule
     query = make_moments_query(opening, MomentSum)
-    answer = ask(oracle, query, schedule, TUNING.moments_share, query.clip)
-    noise = schedule.noise_of(TUNING.moments_share, query.clip)
+    answer, noise = ask(oracle, query, schedule, TUNING.moments_share, query.clip)
     moments = Moments(answer, opening.scale, noise, setup.known, opening.centre, query.weight, query.clip)
     population = moments.estimate(setup.places)
     return replace(opening, moments=moments, population=population)
@@ -154,14 +152,15 @@ def _ask_tails(rng: np.random.Generator, opening: Opening, oracle: Oracle) -> Se
     setup, schedule, population = opening.setup, opening.setup.schedule, opening.population
     assert population is not None
     query = make_tails_query(setup, population.mean, np.sqrt(population.covariance.diagonal()))
-    answer = ask(oracle, query, schedule, schedule.tails_share, query.clip)
-    noise = np.full((3, 1), schedule.noise_of(schedule.tails_share, query.clip))
-    tails, errors = (compute_winsorised_means(each, population.count) for each in (answer, noise))
+    answer, noise = ask(oracle, query, schedule, schedule.tails_share, query.clip)
+    tails, errors = (compute_winsorised_means(each, population.count) for each in (answer, np.full((3, 1), noise)))
     return begin(rng, opening, tails, errors[:, 0])
 
 
 def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noise: Array64 | None) -> Search:
-    """Begin the rounds at zero, with a belief about rows from the first answers.
+    """Begin the rounds, with a belief about rows from the first answers.
+
+    The first parameter is the prior's mean with slopes of zero. So all rows have the same curvature there.
 
     Args:
         rng: for the draws.
@@ -180,7 +179,9 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
     residuals = draw_noise(rng, setup.model, len(draws)) if isinstance(setup.model, UnknownScale) else None
     uniform = design.target is None
     rows = Rows(setup.model, population.count, standard, draws, design.intercept, uniform=uniform, noise=residuals)
-    theta, cut = setup.prior.mean, TUNING.first_cut if setup.schedule.cuts_residuals else None
+    theta, cut = setup.prior.mean.copy(), TUNING.first_cut if setup.schedule.cuts_residuals else None
+    if design.intercept:
+        theta[: setup.model.predictors * design.width].reshape(-1, design.width)[:, :-1] = 0
     information = rows.information(theta) + setup.prior.precision(theta)
     begun = Search(setup, setup.schedule.openings, rows, theta, information, rows.count, moments.count_noise, cut=cut)
     return _begin_at_means(begun, moments) if rows.uniform else begun

@@ -124,7 +124,7 @@ def _build_schedule(sigma: float, rate: float, facts: DeclaredFacts, problem: Pr
         problem.model.dimension,
         intercept=problem.design.intercept,
         centres=facts.rows_per_unit == 1 and problem.design.width > int(problem.design.intercept),
-        tails=problem.design.width > 1,
+        tails=True,
         unbounded=isinstance(problem.model, UnboundedTargets) and problem.design.intercept,
         redescending=isinstance(problem.model, UnboundedTargets) and problem.model.redescending,
         squares=isinstance(problem.model, UnboundedTargets) and problem.model.squares,
@@ -160,7 +160,7 @@ def plan_queries(setup: Setup) -> tuple[PlannedQuery, ...]:
     def query(kind: str, length: int, share: float) -> PlannedQuery:
         return PlannedQuery(kind, length, make_sampled_event(schedule.multiplier(share), schedule.rate))
 
-    histogram = make_lengths_query(setup, opening)
+    histogram = make_lengths_query(opening)
     lengths = query(histogram.kind, histogram.length, schedule.lengths_share)
     planned = [lengths]
     if schedule.means_share:

@@ -1,6 +1,7 @@
 """The posterior's mode from noised scores at several parameters, by generalised least squares.
 
-At the mode ``theta``, the scores of all rows sum to the prior's pull ``P theta``. So a score with weights w, asked at
+Parameters are measured from the prior's mean here. At the mode ``theta``, the scores of all rows sum to the prior's
+pull ``P theta``. So a score with weights w, asked at
 ``theta_k``, has the mean ``A_k (theta - theta_k) + J_w J^-1 P theta``. ``A_k`` is the secant, the mean weighted
 information between ``theta_k`` and ``theta``. J and ``J_w`` are the information without and with weights. Each score
 thus gives an estimate of the mode.
@@ -103,6 +104,7 @@ def find_mode(
         vague: the relative variance of the belief's information.
     """
     longest = compute_longest_step(rows, theta)
+    # The error of the excess is common to all estimates, so it is added once, through the inverse information.
     goal, mode, common = theta, None, np.zeros((len(theta), len(theta)))
     if excess is not None:
         added = [excess.gradient(rows, score.kept * (score.cut == excess.query.cut)) for score in scores]
@@ -192,13 +194,13 @@ def _simulate_scale(rows: Rows, goal: Array64, score: Score, simulated: Array32)
     """
     assert score.bound is not None
     kept = np.resize(score.kept, len(simulated))
-    whole = kept * rows.model.scores(simulated, goal)[:, -1].astype(np.float64)
+    whole = rows.model.scores(simulated, goal)[:, -1].astype(np.float64)
     bounded = score.bound(simulated)[:, -1]
-    ratio = float(np.sum(bounded * whole / kept)) / max(float(np.sum(whole**2 / kept)), 1e-300)
+    ratio = float(bounded @ whole) / max(float(kept @ whole**2), 1e-300)
     part = float(np.clip(np.nan_to_num(ratio), _LEAST_PART, 1 / _LEAST_PART))
     slope = part * rows.information(score.theta, score.kept)[-1, -1]
     # The mean of scores at the mode is zero, so that of these draws is an error.
-    return part, rows.count * float(np.mean(bounded - part * whole)) - slope * float(goal[-1] - score.theta[-1])
+    return part, rows.count * float(np.mean(bounded - part * kept * whole)) - slope * float(goal[-1] - score.theta[-1])
 
 
 def _compute_lost(

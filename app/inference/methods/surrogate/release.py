@@ -64,8 +64,8 @@ def release(result: Result) -> Pseudocoreset:
 class _Doubt:
     """The error of the mode.
 
-    ``covariance`` is ``(D, D)``, ``nats`` the expected loss by it. ``learned`` is the KL divergence of the belief from
-    the prior. ``far`` is the loss far away. ``moved`` is the part of ``nats`` by the last step.
+    ``covariance`` is ``(D, D)``, ``nats`` the expected loss by it. ``learned`` is the KL divergence from the prior to
+    the belief. ``far`` is the loss far away. ``moved`` is the part of ``nats`` by the last step.
     """
 
     covariance: Array64

@@ -45,20 +45,19 @@ def ask_matrix(_rng: np.random.Generator, search: Search, oracle: Oracle, turn: 
     share = schedule.information_share
     design = design_matrix(rows, frame, schedule.noise_of(share, 1.0), schedule.rounds, per_unit=_rows_per_unit(search))
     query = InformationSum(search.theta, invert(frame.back @ design.root), design.bound)
-    answer = ask(oracle, query, schedule, share, design.bound)
-    noise = schedule.noise_of(share, design.bound)
+    answer, noise = ask(oracle, query, schedule, share, design.bound)
     information, after = correct(frame, design, answer, noise, search.vague)
     information = raise_to(information, setup.prior.precision(search.theta))
     search = replace(search, information=information, vague=after)
-    at_zero = turn == 0 and rows.one_predictor
-    return _recolour(search) if at_zero or rows.has_constant_curvature else search
+    at_start = turn == 0 and rows.one_predictor
+    return _recolour(search) if at_start or rows.has_constant_curvature else search
 
 
 def _recolour(search: Search) -> Search:
     """Move the draws to the second moments of the information.
 
-    All rows have the same curvature v: at zero, or in a linear model. So the coefficients' information is v times the
-    second moments of the rows: their number, means and covariance.
+    All rows have the same curvature v: at the start, or in a linear model. So the coefficients' information is v times
+    the second moments of the rows: their number, means and covariance.
     """
     rows, prior, theta = search.rows, search.setup.prior, search.theta
     width = rows.draws.shape[1]
@@ -89,8 +88,8 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     query: Query = BoundedScoreSum(theta, transform, design.clip)
     if cut is not None:
         query = CutScoreSum(theta, transform, design.clip, cut)
-    answer = ask(oracle, query, schedule, share, design.clip)
-    noise = schedule.noise_of(share, design.clip) ** 2 * design.factor @ design.factor.T
+    answer, deviation = ask(oracle, query, schedule, share, design.clip)
+    noise = deviation**2 * design.factor @ design.factor.T
     noise += (1 / schedule.rate - 1) * rows.information(theta, design.root**2)
 
     def apply_bound(folded: Array32) -> Array64:
@@ -119,7 +118,7 @@ def _move(search: Search, mode: Mode, *, last: bool) -> Search:
     """Step to the mode, and carry the information there.
 
     A step is limited, by a trust region in linear predictors: their root mean square change, and the change of rows far
-    out. The last step is not limited, because no query follows it.
+    out. The last step has only the limits of :func:`find_mode`, because no query follows it.
     """
     setup, rows, theta = search.setup, search.rows, search.theta
     step = mode.mean - theta
@@ -134,7 +133,7 @@ def _move(search: Search, mode: Mode, *, last: bool) -> Search:
         step, change = share * step, share * change
     there = theta + step
     information = carry(rows, search.information, theta, there, setup.prior)
-    information = raise_to(symmetric(information), setup.prior.precision(there))
+    information = raise_to(information, setup.prior.precision(there))
     vague = search.vague + float(np.mean((change / np.sqrt(len(theta))) ** 2))
     return replace(search, theta=there, information=information, vague=vague, step=there - theta)
 
@@ -146,10 +145,10 @@ def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _tur
     """
     schedule, model = search.setup.schedule, search.setup.model
     share, query = schedule.residuals_share, ResidualHistogram(search.theta)
-    counts = ask(oracle, query, schedule, share, 1.0).reshape(2, -1)
+    counts, noise = ask(oracle, query, schedule, share, 1.0)
     simulated = simulate_residuals(rng, search.rows, search.theta)
     largest = require_residuals(model).largest_residual(search.theta)
-    residuals = ResidualCounts(counts, schedule.noise_of(share, 1.0), largest, simulated, search.rows.count)
+    residuals = ResidualCounts(counts.reshape(2, -1), noise, largest, simulated, search.rows.count)
     if schedule.redescending:
         deviations = np.resize(_doubt_predictors(search) * largest / 2, len(simulated))
         simulated = simulated + deviations * rng.standard_normal(len(simulated))
@@ -189,8 +188,7 @@ def ask_excess(_rng: np.random.Generator, search: Search, oracle: Oracle, _turn:
         query = replace(search.excess.query, theta=theta)
     else:
         query = _make_excess_query(search, residuals, cut)
-    answer = ask(oracle, query, schedule, TUNING.excess_share, query.clip)
-    noise = schedule.noise_of(TUNING.excess_share, query.clip)
+    answer, noise = ask(oracle, query, schedule, TUNING.excess_share, query.clip)
     answers = (*(() if search.excess is None else search.excess.answers), answer)
     return replace(search, excess=combine(query, answers, noise, residuals))
 
@@ -212,5 +210,5 @@ def _make_excess_query(search: Search, residuals: ResidualCounts, cut: float) ->
 
 
 def _rows_per_unit(search: Search) -> float:
-    """Estimate the mean number of rows in a unit, at least 1."""
+    """Estimate the mean number of rows in a unit, at least 1; too low if slots are empty."""
     return max(1.0, search.rows.count / search.setup.schedule.slots)

@@ -68,7 +68,7 @@ class Schedule:
     def resolution(self) -> float:
         """The noise in a matrix with the whole budget, over its mean eigenvalue.
 
-        A unit's matrix is bounded in proportion to D, and the noise matrix has D eigenvalues.
+        A unit's matrix is bounded by about ``D / n``. The noise has D x D such entries, so its norm is D times larger.
         """
         return self.effective_sigma * self.dimension**2 / self.slots
 

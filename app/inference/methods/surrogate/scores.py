@@ -114,9 +114,8 @@ def respond(
         whole, kept, square = whole.sum(keepdims=True), kept.sum(axis=0)[None], square.sum(axis=0)[None]
     longer = cut is not None and require_residuals(rows.model).redescending
     most = _MOST_PART if longer else 1.0
-    usual_whole = times * length**2 if longer else whole
-    kept = np.clip(_compute_part(kept, whole, usual_whole), 1e-3, most)
-    root = np.sqrt(np.clip(_compute_part(square, whole, usual_whole), kept**2, most**2))
+    kept = np.clip(_compute_part(kept, whole, times * length**2), 1e-3, most)
+    root = np.sqrt(np.clip(_compute_part(square, whole, times * length**2), kept**2, most**2))
     root = kept if cut is not None and not longer else root
     offset = np.log(_LEAST * (cut or 1.0) * usual / np.maximum(length, 1e-30))
     steps = np.argmax(kept >= _WHOLE * kept.max(axis=1, keepdims=True), axis=1)

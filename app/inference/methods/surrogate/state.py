@@ -7,7 +7,7 @@ from app.inference.core.model import Array64, Model
 from app.inference.core.priors import Prior
 from app.inference.fitting.fit import Fitted
 from app.inference.methods.surrogate.excess import Excess, ResidualCounts
-from app.inference.methods.surrogate.moments import CLIP_LENGTHS, Declared, Lengths, Moments, Population
+from app.inference.methods.surrogate.moments import CLIP_LENGTHS, Declared, Moments, Population
 from app.inference.methods.surrogate.regression import Mode, Score
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.schedule import Schedule
@@ -48,7 +48,7 @@ class Opening:
     """The state before the first round.
 
     ``done`` is the number of answered queries. ``scale``, ``clip`` and ``centre`` are the parameters of the next sum of
-    moments: units of columns, clipping norm in these units, and origin of columns. ``lengths`` is the last histogram.
+    moments: units of columns, clipping norm in these units, and origin of columns.
     ``moments`` and ``population`` follow from the sum of moments.
     """
 
@@ -57,7 +57,6 @@ class Opening:
     scale: float = 1.0
     clip: float = 1.0
     centre: Array64 | float = 0.0
-    lengths: Lengths | None = None
     moments: Moments | None = None
     population: Population | None = None
 

@@ -6,7 +6,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The numbers, each with its unit and its effect.
+    """The numbers, each with its unit and its effect. Constants of one module are in that module.
 
     All were chosen on development tables: small seeds of :mod:`benchmarks.tables`, and a few real ones. Nats are units
     of KL divergence from the full posterior. A share is a query's part of the precision of one Gaussian mechanism that
@@ -36,7 +36,7 @@ class Tuning:
     signal: float = 3.0  # deviations of noise; only counts above it are signal
     draws: int = 2048  # rows; draws that represent all rows, or 4 times the design's width if that is more
     targets: int = 4  # targets; drawn for each row where a bound depends on the target
-    least_count: tuple[float, float] = (2.0, 0.01)  # deviations of noise, part of the places; least number of rows
+    least_count: tuple[float, float] = (2.0, 0.01)  # deviations of noise, part of all places; least number of rows
 
     # Information matrices.
     correlations: float = 0.06  # relative variance; the belief's information before any matrix
@@ -49,14 +49,14 @@ class Tuning:
     along: tuple[float, ...] = (0.0, 4.0)  # eigenvalue; candidates for more room along the parameter
     score_bounds: tuple[float, float, float] = (1.6, 40.0, 1.43)  # C^2 n / D: least, most (or more), ratio; candidates
     uniform_bounds: float = 0.4  # ratio; factor of these bounds if rows are uniform: all have about the same length
-    usual_bound: float = 2.0  # C^2 n / D; the bound that is assumed where a cut is chosen
+    usual_bound: float = 2.0  # C^2 n / D over the squared cut; the bound that is assumed where a cut is chosen
     first_cut: float = 3.0  # deviations; the cut of residuals before their histogram
     widening: float = 6.0  # deviations of the predictor's doubt; up to there, scores that redescend grow
     misfit: float = 5e-3  # variance of a row's smooth misfit over its score's; along all axes together
     shares: tuple[float, ...] = (0.003, 0.02, 0.1, 0.4, 1.2)  # variance over squared distance; candidates, secant error
     usual_share: float = 0.02  # the same; the likeliest one before answers
-    own_error: float = 0.3  # the same; the part of a secant's error that other secants do not share
-    signals: int = 8  # laws; mixture of the parameter's law: variances 4^-8 to 4^7 times the prior's
+    own_error: float = 0.3  # the same, over the squared change of predictors too; error of one secant alone
+    signals: int = 8  # powers of 4; laws of the parameter have 4^-8 to 4^7 times the prior's variance
     unlikely_signals: float = 0.3  # odds; of a law over the next one that is nearer to the prior's
     sweeps: int = 2  # sweeps; regression and secants alternate
     step: float = 1.0  # root mean square change of linear predictors; longest step
@@ -66,7 +66,7 @@ class Tuning:
     # Release.
     doubt: float = 4.0  # ratio; the stated covariance over the regression's: 95 % intervals then hold 95 %
     vagueness: tuple[float, float] = (1.5, 0.05)  # deviations of information below the belief's; its least part
-    most_surprise: float = 2.0  # mean square of standardised residuals; above it, answers are unexplained
+    most_surprise: float = 2.0  # ratio of variances to the expected ones, of answers or columns; above it, they misfit
     most_moved: float = 0.2  # part of the stated nats; a larger last step means that the search has not converged
     most_noise: float = 1.0  # part of the nats learned; above it, the release is not usable
     far: tuple[float, float, float] = (1.4, 30.0, 100.0)  # deviations; most nats there; most times the noise, if more

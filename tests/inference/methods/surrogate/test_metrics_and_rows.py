@@ -9,7 +9,7 @@ from app.inference.core.plan import PriorSpec
 from app.inference.methods.surrogate.information import compute_lewis_metric, compute_squared_lengths
 from app.inference.methods.surrogate.moments import leave_reference
 from app.inference.methods.surrogate.rows import colour
-from support.surrogate_tables import Case, Drawn, build, fit_posterior
+from support.surrogate_tables import Case, Drawn, build, compute_losses, fit_posterior
 
 
 def _factors(seed: int) -> Array64:
@@ -120,3 +120,12 @@ def test_shares_leave_room_for_the_level_without_an_indicator() -> None:
     vague = leave_reference(np.array([0.0, 0.0, 0.0]), np.full(3, 1e9))
     assert np.all(vague > 0)
     assert vague.sum() < 1
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_prior_far_from_the_slopes_leaves_the_posterior_near(seed: int) -> None:
+    """The search starts where all rows have the same curvature."""
+    prior = PriorSpec(1.0, mean={"x0": 4.0, "x1": -4.0})
+    case = Case("poisson-regression", features=4, rows=5000, slots=5000, seed=seed, prior=prior)
+    points = build(case, case.plan(1.0), Drawn(0))
+    assert compute_losses(case, points)[0] < 10
