@@ -19,7 +19,7 @@ def draw_rows(case: Case, seed: int = 0, *, count: float = COUNT, draws: int = 6
     standard = rng.standard_normal((draws, case.features))
     standard = (standard - standard.mean(axis=0)) / standard.std(axis=0)
     x = np.column_stack([0.4 * standard, np.ones(draws)])
-    return Rows(case.problem.model, count, standard, x, intercept=True)
+    return Rows(case.problem.model, count, standard, x, intercept=True, per_unit=1.0)
 
 
 def make_case_frame(case: Case, rows: Rows, theta: Array64) -> Frame:

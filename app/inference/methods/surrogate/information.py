@@ -151,7 +151,7 @@ class MatrixDesign:
     expected: Array64
 
 
-def design_matrix(rows: Rows, frame: Frame, sigma: float, rounds: int, *, per_unit: float) -> MatrixDesign:
+def design_matrix(rows: Rows, frame: Frame, sigma: float, rounds: int) -> MatrixDesign:
     """Choose the metric and the bound with the least expected loss.
 
     An error E of the information, in coordinates where the information is the identity, loses about ``|E|^2 / 4`` nats.
@@ -163,7 +163,6 @@ def design_matrix(rows: Rows, frame: Frame, sigma: float, rounds: int, *, per_un
         frame: the belief at the parameter.
         sigma: the noise of one query over its bound, for sums over all slots.
         rounds: the number of matrices that are averaged.
-        per_unit: rows of a unit.
     """
     size, best, chosen = frame.own.shape[0], np.inf, None
     white = frame.white.astype(np.float32)  # a choice needs no more precision
@@ -171,12 +170,12 @@ def design_matrix(rows: Rows, frame: Frame, sigma: float, rounds: int, *, per_un
     full, (least, most, number) = rows.gram(frame.white), TUNING.matrix_bounds
     for power in TUNING.powers:
         metric = compute_lewis_metric(far, power)
-        lengths = compute_squared_lengths(far, metric) * per_unit
+        lengths = compute_squared_lengths(far, metric) * rows.per_unit
         # The squared error by noise of standard deviation 1 in each entry of the metric's coordinates, times two.
         spread = np.trace(metric) ** 2 + np.sum(metric**2)
-        widest = max(most, float(lengths.max()) * rows.count / (size * per_unit))
+        widest = max(most, float(lengths.max()) * rows.count / (size * rows.per_unit))
         for kappa in np.geomspace(least, widest, number):
-            bound = kappa * size * per_unit / rows.count
+            bound = kappa * size * rows.per_unit / rows.count
             clipped = rows.gram(white, np.minimum(1, bound / np.maximum(lengths, 1e-300)))
             loss = (sigma * bound) ** 2 / rounds / 2 * spread + 0.5 * np.sum((full - clipped) ** 2)
             if loss < best:

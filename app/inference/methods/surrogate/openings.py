@@ -135,8 +135,14 @@ def _ask_spread(opening: Opening, oracle: Oracle) -> Opening:
 
 
 def _ask_squares(opening: Opening, oracle: Oracle) -> Opening:
-    """Ask the lengths of contributions to the sum of moments, for its clipping norm."""
-    return replace(opening, clip=choose_clip(_ask_histogram(opening, oracle).root_mean_square))
+    """Ask the lengths of contributions to the sum of moments.
+
+    They show its clipping norm, and the number of units with rows.
+    """
+    lengths = _ask_histogram(opening, oracle)
+    # A unit's contribution begins with its number of rows, so it is at least 1 long.
+    units = np.clip(lengths.counts[: 1 + int(np.log2(lengths.largest))].sum(), 1, opening.setup.schedule.slots)
+    return replace(opening, clip=choose_clip(lengths.root_mean_square), units=float(units))
 
 
 def _ask_moments(opening: Opening, oracle: Oracle) -> Opening:
@@ -178,7 +184,8 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
     draws = colour(standard, mean, covariance, intercept=design.intercept)
     residuals = draw_noise(rng, setup.model, len(draws)) if isinstance(setup.model, UnknownScale) else None
     uniform = design.target is None
-    rows = Rows(setup.model, population.count, standard, draws, design.intercept, uniform=uniform, noise=residuals)
+    per_unit = float(np.clip(population.count / opening.units, 1, setup.rows_per_unit))
+    rows = Rows(setup.model, population.count, standard, draws, design.intercept, per_unit, uniform, residuals)
     theta, cut = setup.prior.mean.copy(), TUNING.first_cut if setup.schedule.cuts_residuals else None
     if design.intercept:
         theta[: setup.model.predictors * design.width].reshape(-1, design.width)[:, :-1] = 0

@@ -43,7 +43,7 @@ def ask_matrix(_rng: np.random.Generator, search: Search, oracle: Oracle, turn: 
     setup, schedule, rows = search.setup, search.setup.schedule, search.rows
     frame = make_frame(rows, search.theta, search.information, setup.prior)
     share = schedule.information_share
-    design = design_matrix(rows, frame, schedule.noise_of(share, 1.0), schedule.rounds, per_unit=_rows_per_unit(search))
+    design = design_matrix(rows, frame, schedule.noise_of(share, 1.0), schedule.rounds)
     query = InformationSum(search.theta, invert(frame.back @ design.root), design.bound)
     answer, noise = ask(oracle, query, schedule, share, design.bound)
     information, after = correct(frame, design, answer, noise, search.vague)
@@ -82,7 +82,7 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
         cut = max(1.0, TUNING.widening * float(np.sqrt(np.mean(deviations**2))))
     response = respond(rng, rows, theta, frame, labels=setup.labels, cut=cut, spread=spread)
     sigma = schedule.effective_sigma / np.sqrt(schedule.score_shares.sum())
-    design = design_score(rows, frame, response, theta, setup.prior, sigma=sigma, per_unit=_rows_per_unit(search))
+    design = design_score(rows, frame, response, theta, setup.prior, sigma=sigma)
     share = float(schedule.score_shares[turn])
     transform = invert(design.factor)
     query: Query = BoundedScoreSum(theta, transform, design.clip)
@@ -207,8 +207,3 @@ def _make_excess_query(search: Search, residuals: ResidualCounts, cut: float) ->
         squares=compute_square_weight(residuals, cut) if squares else 0.0,
         clip=compute_excess_bound(residuals, cut, squares=squares),
     )
-
-
-def _rows_per_unit(search: Search) -> float:
-    """Estimate the mean number of rows in a unit, at least 1; too low if slots are empty."""
-    return max(1.0, search.rows.count / search.setup.schedule.slots)

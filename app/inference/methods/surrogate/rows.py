@@ -27,6 +27,7 @@ class Rows:
 
     ``count`` is the number of rows. ``draws`` ``(M, p)`` are design rows. ``standard`` ``(M, k)`` are the k columns
     without the intercept before :func:`colour`, with mean 0 and variance 1. ``intercept``: the last coordinate is 1.
+    ``per_unit`` is the mean number of rows in a unit, among units with rows.
     ``uniform``: there is no target, and all rows have the same information at every parameter. Then one draw represents
     the information, and all of them the scores.
     ``noise`` ``(M,)`` represents standardised residuals of a model with an unknown scale; None: of another model.
@@ -37,6 +38,7 @@ class Rows:
     standard: Array64
     draws: Array64
     intercept: bool
+    per_unit: float
     uniform: bool = False
     noise: Array64 | None = None
 

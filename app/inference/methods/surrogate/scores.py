@@ -168,7 +168,7 @@ class ScoreDesign:
 
 
 def design_score(
-    rows: Rows, frame: Frame, response: Response, theta: Array64, prior: Prior, *, sigma: float, per_unit: float
+    rows: Rows, frame: Frame, response: Response, theta: Array64, prior: Prior, *, sigma: float
 ) -> ScoreDesign:
     """Choose the metric and the bound with the least expected loss.
 
@@ -182,14 +182,13 @@ def design_score(
         theta: the parameter, ``(D,)``.
         prior: on the parameters.
         sigma: the noise multiplier of all scores together, for sums over all slots.
-        per_unit: rows of a unit.
     """
     best, chosen, far = np.inf, None, frame.shortened.astype(np.float32)
     compute_losses = _prepare_losses(rows, frame, -frame.forth @ prior.gradient(theta))
     least, most, ratio = TUNING.score_bounds
-    mean = np.sqrt(len(theta) * per_unit / rows.count)
+    mean = np.sqrt(len(theta) * rows.per_unit / rows.count)
     for metric in _list_metrics(frame, far, theta):
-        lengths = np.sqrt(compute_squared_lengths(far, metric) * per_unit)
+        lengths = np.sqrt(compute_squared_lengths(far, metric) * rows.per_unit)
         # Where most rows have hardly any information, the scores of the others are much longer than the mean.
         narrowest = response.widest * least
         widest = min(max(response.widest * most, (np.max(lengths * response.whole) / mean) ** 2), _WIDEST * narrowest)

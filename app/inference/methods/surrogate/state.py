@@ -1,5 +1,6 @@
 """The states of a run: before its first round, in its rounds, and at its end."""
 
+import math
 from dataclasses import dataclass
 
 from app.inference.core.design import Design
@@ -49,7 +50,8 @@ class Opening:
 
     ``done`` is the number of answered queries. ``scale``, ``clip`` and ``centre`` are the parameters of the next sum of
     moments: units of columns, clipping norm in these units, and origin of columns.
-    ``moments`` and ``population`` follow from the sum of moments.
+    ``units`` is their number if they may have several rows. ``moments`` and ``population`` follow from the sum of
+    moments.
     """
 
     setup: Setup
@@ -57,6 +59,7 @@ class Opening:
     scale: float = 1.0
     clip: float = 1.0
     centre: Array64 | float = 0.0
+    units: float = math.inf
     moments: Moments | None = None
     population: Population | None = None
 

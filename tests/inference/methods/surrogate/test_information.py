@@ -26,7 +26,7 @@ def test_matrix_without_noise_is_found_and_with_much_noise_ignored(noise: float)
     frame = make_case_frame(case, rows, theta)
     believed = frame.back @ frame.back.T
     change = np.eye(4) + 0.3 * np.diag([1.0, -1.0, 0.5, 0.0])
-    design = design_matrix(rows, frame, 0.01, 5, per_unit=1.0)
+    design = design_matrix(rows, frame, 0.01, 5)
     inverse = np.linalg.inv(design.root)
     answer = design.expected + inverse @ (change - np.eye(4)) @ inverse.T
     found, after = correct(frame, design, answer, noise, 0.01)
@@ -41,7 +41,7 @@ def test_answers_that_agree_with_the_belief_show_that_it_is_certain() -> None:
     case, noise = Case(features=20), 0.2
     rows, theta = draw_rows(case), np.zeros(21)
     frame = make_case_frame(case, rows, theta)
-    design = design_matrix(rows, frame, 0.01, 5, per_unit=1.0)
+    design = design_matrix(rows, frame, 0.01, 5)
     draws = noise * np.random.default_rng(3).standard_normal((21, 21))
     agreeing, differing = design.expected + (draws + draws.T) / 2, design.expected + np.eye(21)
     _, usual = correct(frame, design, agreeing, noise, 0.06)

@@ -1,10 +1,18 @@
 """Units and clipping norms from noised histograms of lengths."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from app.inference.core.plan import PlanRequest
 from app.inference.methods.surrogate.moments import Lengths, choose_clip, choose_scale
+from app.inference.methods.surrogate.state import Opening, Search
+from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.private_zone.queries.lengths import BINS
+from app.inference.registry import find_private_method
+from support.surrogate_tables import METHOD, Case, Drawn
+from support.table import Table
 
 
 def _count(squares: np.ndarray, largest: float) -> np.ndarray:
@@ -37,3 +45,24 @@ def test_units_and_norms_are_finite_and_positive_for_all_lengths() -> None:
     for length in (0.0, 1e-300, 1.0, 1e300):
         assert 0 < choose_scale(length, 3) < np.inf
         assert 0 < choose_clip(length) < np.inf
+
+
+@pytest.mark.parametrize("slots", [400, 1600])
+def test_empty_slots_do_not_count_as_units(slots: int) -> None:
+    """300 units have one to three rows; a row then counts as one of two in a unit, in any number of slots."""
+    case, counts = Case(features=2), np.tile([1, 2, 3], 100)
+    facts = replace(case.facts, slots=slots, unit={"kind": "column", "column": "person", "max_rows": 3})
+    present = (np.arange(3) < np.pad(counts, (0, slots - 300))[:, None]).ravel()
+    rng = np.random.default_rng(0)
+    columns = {name: np.where(present, rng.uniform(-1, 1, present.size), 0) for name in ("x0", "x1")}
+    columns |= {"y": (columns["x0"] > 0).astype(float), "_present": present.astype(np.uint8)}
+    method = find_private_method(METHOD)
+    plan = method.plan(PlanRequest(METHOD, 12, case.spec, {}, None, 0.05), facts)
+    oracle = ClippedGaussianOracle(
+        case.problem.model, plan, facts, Table(columns, 3), noise=Drawn(0), sampling=np.random.default_rng(0)
+    )
+    state = method.init(plan, facts, rng)
+    while isinstance(state, Opening):
+        state = method.step(rng, state, oracle)
+    assert isinstance(state, Search)
+    assert state.rows.per_unit == pytest.approx(2.0, rel=0.05)
