@@ -10,7 +10,7 @@ Notation: ``e`` is a standardised residual, and ``clip(e)`` is it cut to ``+-c``
 clip(e)``. With an unknown noise scale, there is also ``b = e^2 - clip(e)^2``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -42,13 +42,14 @@ _UNLIKELY: Final = 0.1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResidualCounts:
-    """A noised histogram of residuals, with the model's prediction.
+    """A noised histogram of residuals at ``theta`` ``(D,)``, with the model's prediction.
 
     ``counts`` ``(2, B)`` are the numbers of negative and positive residuals in each bin. ``noise`` is the standard
     deviation of the noise in each count. ``largest`` is the largest residual that declared bounds allow, in deviations.
     ``simulated`` ``(K,)`` are simulated residuals of targets that follow the model. ``count`` is the number of rows.
     """
 
+    theta: Array64
     counts: Array64
     noise: float
     largest: float
@@ -84,8 +85,9 @@ class ResidualCounts:
     @property
     def are_wide(self) -> bool:
         """Whether residuals are wider than the model's: the sum of their squares, clearly and considerably."""
-        shown = self.excess(EDGES[0])
-        more = shown.sums[1] - self.expect(EDGES[0])[1]
+        usual = np.histogram(np.abs(self.simulated), [*EDGES, np.inf])[0] * self.count / len(self.simulated)
+        shown, expected = (each.excess(EDGES[0]) for each in (self, replace(self, counts=np.array([0 * usual, usual]))))
+        more = shown.sums[1] - expected.sums[1]
         return bool(more > TUNING.signal * np.sqrt(shown.noise[1]) + TUNING.most_excess * self.count)
 
     @property
@@ -131,15 +133,17 @@ class ShownExcess:
     spread: float
 
 
-def simulate_residuals(rng: np.random.Generator, rows: Rows, theta: Array64) -> Array64:
-    """Simulate standardised residuals ``(K,)`` of targets that follow the model at ``theta`` ``(D,)``.
+def simulate_residuals(rng: np.random.Generator, rows: Rows, theta: Array64, truth: Array64) -> Array64:
+    """Simulate standardised residuals ``(K,)`` at ``theta`` ``(D,)``.
+
+    Targets follow the model at ``truth`` ``(D,)``.
 
     Raises:
         TypeError: the model's residuals have a natural bound.
     """
     simulated = []
     for _ in range(_TIMES):
-        folded = rows.fold(rows.model.sample_targets(rng, rows.draws, theta))
+        folded = rows.fold(rows.model.sample_targets(rng, rows.draws, truth))
         simulated.append(require_residuals(rows.model).residuals(folded, theta).standard.astype(np.float64))
     return np.concatenate(simulated)
 

@@ -85,18 +85,16 @@ def make_frame(rows: Rows, theta: Array64, information: Array64, prior: Prior) -
     return Frame(own, white, values, axes, back, forth, whiten(precision, own))
 
 
-def carry(rows: Rows, information: Array64, start: Array64, end: Array64, prior: Prior) -> Array64:
-    """Predict the belief's ``information`` ``(D, D)``, which is at ``start``, for ``end``.
+def predict_change(rows: Rows, start: Array64, end: Array64, prior: Prior) -> Array64:
+    """Predict how information changes from ``start`` to ``end``: from X to ``C X C'``; the result is C ``(D, D)``.
 
-    Information depends on the parameter. Between the two, the draws' information changes from ``L L'`` to ``L A L'``.
-    The belief's information X is assumed to change in the same way, to ``C X C'`` with ``C = L A^(1/2) L^-1``.
-    :attr:`Tuning.most_change` limits the eigenvalues of A.
+    The draws' information changes from ``L L'`` to ``L A L'``. All other information is assumed to change in the same
+    way, so ``C = L A^(1/2) L^-1``. :attr:`Tuning.most_change` limits the eigenvalues of A.
     """
     own = factorise(rows.information(start) + prior.precision(start))
     values, axes = np.linalg.eigh(whiten(rows.information(end) + prior.precision(end), own))
     root = np.sqrt(np.clip(values, *TUNING.most_change))
-    change = own @ (axes * root) @ axes.T @ solve_lower(own, np.eye(len(own)))
-    return np.asarray(change @ information @ change.T)
+    return np.asarray(own @ (axes * root) @ axes.T @ solve_lower(own, np.eye(len(own))))
 
 
 def compute_lewis_metric(factors: Array64 | Array32, power: float) -> Array64:
@@ -135,6 +133,30 @@ def compute_squared_lengths(factors: Array64 | Array32, metric: Array64) -> Arra
     flat = factors.reshape(-1, factors.shape[2])
     squares = np.vecdot(flat @ invert(metric).astype(factors.dtype), flat)
     return np.asarray(squares.reshape(len(factors), -1).sum(axis=1), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """Sums over ``count`` answered matrices.
+
+    Each answer is an estimate of the information that no filter shrinks. ``information`` ``(D, D)`` is the sum of the
+    estimates, the prior's precision included in each. ``noise`` ``(D, D)`` is the sum of their noise: along a direction
+    d, an estimate has the standard deviation ``d' noise d``.
+    """
+
+    count: int
+    information: Array64
+    noise: Array64
+
+    def add(self, frame: Frame, design: "MatrixDesign", answer: Array64, noise: float) -> "Answers":
+        """Add an answer, in the metric of its design; ``noise`` is the standard deviation of a diagonal entry."""
+        root = frame.back @ design.root
+        estimate = frame.back @ frame.back.T + root @ symmetric(answer - design.expected) @ root.T
+        return Answers(self.count + 1, self.information + estimate, self.noise + noise * root @ root.T)
+
+    def change(self, change: Array64) -> "Answers":
+        """Move the answers to another parameter, by the result of :func:`predict_change`."""
+        return Answers(self.count, *(change @ each @ change.T for each in (self.information, self.noise)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,3 +234,32 @@ def correct(frame: Frame, design: MatrixDesign, answer: Array64, noise: float, v
     # The correction stays positive, and noise cannot remove nearly all information in a direction.
     values = np.maximum(values, np.clip(1.5 * noise, *TUNING.spectral_floor))
     return symmetric(frame.back @ (axes * values) @ axes.T @ frame.back.T), gain * noise**2
+
+
+def find_least_parts(information: Array64, prior: Array64, answers: Answers, least: float) -> tuple[Array64, Array64]:
+    """Find the part of the belief's information that is certain, along D axes.
+
+    Usually it is ``least``. Along single axes, real information may be far less: noise may hide that a column hardly
+    varies, or depends on others. A filter with one gain for all entries follows such an axis slowly. So the mean of the
+    answers is compared with the belief. Noise alone spreads its eigenvalues up to the edge of the semicircle law
+    (Wigner, *Ann. of Math.* 67, 1958). An eigenvalue below that edge counts, less some deviations of its noise.
+    Information is never less than the prior's.
+
+    Args:
+        information: the belief's, ``(D, D)``.
+        prior: the prior's precision, ``(D, D)``.
+        answers: at the same parameter.
+        least: the part along usual axes.
+
+    Returns:
+        The parts ``(D,)``, and the matrix ``(D, D)`` from the parameter to coordinates along the axes. There, the
+        belief's information is the identity.
+    """
+    own, count = factorise(information), max(answers.count, 1)
+    prior = whiten(prior, own)
+    values, axes = np.linalg.eigh(whiten(answers.information / count, own) if answers.count else prior)
+    noise = np.vecdot(axes.T @ whiten(answers.noise, own), axes.T) / count**1.5
+    edge = np.sqrt(2 * len(values)) * np.mean(noise) if answers.count else np.inf
+    deviations, floor = TUNING.vagueness
+    parts = np.where(values < 1 - edge, np.clip(values - deviations * noise, floor, least), least)
+    return np.minimum(np.maximum(parts, np.vecdot(axes.T @ prior, axes.T)), 1), axes.T @ own.T

@@ -13,7 +13,7 @@ from app.inference.core.linear_algebra import invert
 from app.inference.core.model import Array64
 from app.inference.core.query import Oracle, Query
 from app.inference.methods.surrogate.column_laws import Columns, compute_winsorised_means, draw_columns
-from app.inference.methods.surrogate.information import make_frame
+from app.inference.methods.surrogate.information import Answers, make_frame
 from app.inference.methods.surrogate.moments import (
     Lengths,
     Moments,
@@ -190,7 +190,9 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
     if design.intercept:
         theta[: setup.model.predictors * design.width].reshape(-1, design.width)[:, :-1] = 0
     information = rows.information(theta) + setup.prior.precision(theta)
-    begun = Search(setup, setup.schedule.openings, rows, theta, information, rows.count, moments.count_noise, cut=cut)
+    answers = Answers(0, 0 * information, 0 * information)
+    done, noise_of_count = setup.schedule.openings, moments.count_noise
+    begun = Search(setup, done, rows, theta, information, answers, rows.count, noise_of_count, cut=cut)
     return _begin_at_means(begun, moments) if rows.uniform else begun
 
 

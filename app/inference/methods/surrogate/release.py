@@ -4,7 +4,7 @@ All of it is computed from noised answers and declared facts, so it costs no bud
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from app.inference.core.priors import Prior
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade, Pseudocoreset, judge
 from app.inference.fitting.fit import fit_points
-from app.inference.methods.surrogate.information import Frame, make_frame
+from app.inference.methods.surrogate.excess import simulate_residuals
+from app.inference.methods.surrogate.information import Frame, find_least_parts, make_frame
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.schedule import Regime
 from app.inference.methods.surrogate.state import Result, Search
@@ -32,9 +33,10 @@ _AXES = 4
 def finish(rng: np.random.Generator, search: Search) -> Result:
     """Fit the requested number of points to the belief.
 
-    Their posterior has the mode ``search.theta`` and the information ``search.information``.
+    Their posterior has the mode ``search.theta`` and the information ``search.information``. The histogram of residuals
+    was asked at an earlier parameter. A check compares it with targets that follow the model at the mode.
     """
-    setup = search.setup
+    setup, shown = search.setup, search.residuals
     points = fit_points(
         setup.model,
         setup.design,
@@ -46,6 +48,9 @@ def finish(rng: np.random.Generator, search: Search) -> Result:
         within_bounds=setup.within_bounds,
         total=search.counted,
     )
+    if shown is not None and not setup.schedule.redescending:
+        expected = simulate_residuals(rng, search.rows, shown.theta, search.theta)
+        search = replace(search, residuals=replace(shown, simulated=expected))
     return Result(search, points)
 
 
@@ -80,19 +85,20 @@ def assess(search: Search) -> _Doubt:
 
     The covariance of the regression is too small, because the sizes of errors are estimates. So it has a factor, and
     grows with unexplained residuals. The last step counts as an error too, because the search may not have converged.
-    Real information may be ``least`` times the belief's. Then an error is ``1 / least`` times as long. So is its loss
-    in nats, the information times the squared error. ``least`` also covers the doubt about the number of rows.
+    Real information may be only a part of the belief's. Then an error is ``1 / part`` times as long. So is its loss
+    in nats, the information times the squared error. The doubt about the number of rows makes all parts less.
     """
     theta, information, mode, prior = search.theta, search.information, search.mode, search.setup.prior
     assert mode is not None
     step, (deviations, floor) = 0 * theta if search.step is None else search.step, TUNING.vagueness
     least = max(1 - deviations * np.sqrt(2 * search.vague + (search.count_noise / search.counted) ** 2), floor)
-    loss = TUNING.doubt * max(1.0, mode.surprise) * mode.covariance / least
-    covariance = loss / least + np.outer(step, step)
+    parts, along = find_least_parts(information, prior.precision(theta), search.answers, least)
+    error, back = TUNING.doubt * max(1.0, mode.surprise) * along @ mode.covariance @ along.T, invert(along)
+    covariance = symmetric(back @ (error / np.outer(parts, parts)) @ back.T) + np.outer(step, step)
     learned = compare_widths(invert(prior.precision(theta)) @ information)
     learned += 0.5 * float((theta - prior.mean) @ information @ (theta - prior.mean))
     moved = 0.5 * float(step @ information @ step)
-    nats = 0.5 * float(np.trace(information @ loss)) + moved
+    nats = 0.5 * float(np.sum(error.diagonal() / parts)) + moved
     far = compute_far_loss(search.rows, make_frame(search.rows, theta, information, prior), theta, prior, covariance)
     return _Doubt(covariance, nats, learned, far, moved)
 

@@ -21,7 +21,7 @@ from app.inference.methods.surrogate.excess import (
     compute_square_weight,
     simulate_residuals,
 )
-from app.inference.methods.surrogate.information import carry, correct, design_matrix, make_frame
+from app.inference.methods.surrogate.information import correct, design_matrix, make_frame, predict_change
 from app.inference.methods.surrogate.openings import ask
 from app.inference.methods.surrogate.regression import Mode, Score, compute_longest_step, find_mode
 from app.inference.methods.surrogate.rows import Rows
@@ -48,7 +48,8 @@ def ask_matrix(_rng: np.random.Generator, search: Search, oracle: Oracle, turn: 
     answer, noise = ask(oracle, query, schedule, share, design.bound)
     information, after = correct(frame, design, answer, noise, search.vague)
     information = raise_to(information, setup.prior.precision(search.theta))
-    search = replace(search, information=information, vague=after)
+    answers = search.answers.add(frame, design, answer, noise)
+    search = replace(search, information=information, vague=after, answers=answers)
     at_start = turn == 0 and rows.one_predictor
     return _recolour(search) if at_start or rows.has_constant_curvature else search
 
@@ -115,7 +116,7 @@ def _doubt_predictors(search: Search) -> Array64:
 
 
 def _move(search: Search, mode: Mode, *, last: bool) -> Search:
-    """Step to the mode, and carry the information there.
+    """Step to the mode, and predict the information there.
 
     A step is limited, by a trust region in linear predictors: their root mean square change, and the change of rows far
     out. The last step has only the limits of :func:`find_mode`, because no query follows it.
@@ -132,10 +133,11 @@ def _move(search: Search, mode: Mode, *, last: bool) -> Search:
         )
         step, change = share * step, share * change
     there = theta + step
-    information = carry(rows, search.information, theta, there, setup.prior)
-    information = raise_to(information, setup.prior.precision(there))
+    to_there = predict_change(rows, theta, there, setup.prior)
+    information = raise_to(to_there @ search.information @ to_there.T, setup.prior.precision(there))
+    answers = search.answers.change(to_there)
     vague = search.vague + float(np.mean((change / np.sqrt(len(theta))) ** 2))
-    return replace(search, theta=there, information=information, vague=vague, step=there - theta)
+    return replace(search, theta=there, information=information, answers=answers, vague=vague, step=there - theta)
 
 
 def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:
@@ -146,9 +148,9 @@ def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _tur
     schedule, model = search.setup.schedule, search.setup.model
     share, query = schedule.residuals_share, ResidualHistogram(search.theta)
     counts, noise = ask(oracle, query, schedule, share, 1.0)
-    simulated = simulate_residuals(rng, search.rows, search.theta)
+    simulated = simulate_residuals(rng, search.rows, search.theta, search.theta)
     largest = require_residuals(model).largest_residual(search.theta)
-    residuals = ResidualCounts(counts.reshape(2, -1), noise, largest, simulated, search.rows.count)
+    residuals = ResidualCounts(search.theta, counts.reshape(2, -1), noise, largest, simulated, search.rows.count)
     if schedule.redescending:
         deviations = np.resize(_doubt_predictors(search) * largest / 2, len(simulated))
         simulated = simulated + deviations * rng.standard_normal(len(simulated))

@@ -8,6 +8,7 @@ from app.inference.core.model import Array64, Model
 from app.inference.core.priors import Prior
 from app.inference.fitting.fit import Fitted
 from app.inference.methods.surrogate.excess import Excess, ResidualCounts
+from app.inference.methods.surrogate.information import Answers
 from app.inference.methods.surrogate.moments import CLIP_LENGTHS, Declared, Moments, Population
 from app.inference.methods.surrogate.regression import Mode, Score
 from app.inference.methods.surrogate.rows import Rows
@@ -78,7 +79,8 @@ class Search:
 
     ``done`` is the number of answered queries. ``theta`` ``(D,)`` is the current parameter, after a last ``step``
     ``(D,)``. ``information`` ``(D, D)`` is the belief's information at ``theta``, with the prior's precision.
-    ``vague`` is its relative variance; before any matrix, that of unknown correlations. ``counted`` is the noised
+    ``answers`` are the matrices that were asked. ``vague`` is the relative variance of the information; before any
+    matrix, that of unknown correlations. ``counted`` is the noised
     number of rows, from the sum of moments, and ``count_noise`` the standard deviation of its noise. The next ``mode``
     is estimated from ``scores``. For targets without a natural bound, residuals are cut at ``cut`` deviations;
     ``residuals`` and ``excess`` are the answers about them.
@@ -89,6 +91,7 @@ class Search:
     rows: Rows
     theta: Array64
     information: Array64
+    answers: Answers
     counted: float
     count_noise: float
     vague: float = TUNING.correlations

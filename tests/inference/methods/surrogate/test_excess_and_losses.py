@@ -15,6 +15,8 @@ from app.inference.private_zone.queries.residuals import EDGES
 from support.beliefs import draw_rows
 from support.surrogate_tables import Case, Drawn, build, compute_losses
 
+ANYWHERE = np.zeros(1)
+
 
 @pytest.mark.parametrize("family", ["linear-regression", "poisson-regression"])
 def test_excess_is_put_back_into_the_score(family: str) -> None:
@@ -82,7 +84,7 @@ def test_histogram_shows_the_excess_without_an_answer(share: float, seen: bool) 
     residuals = rng.standard_normal(count) + 6 * (rng.random(count) < share)
     sides = [np.histogram(np.abs(residuals[residuals * side > 0]), [*EDGES, np.inf])[0] for side in (-1, 1)]
     counts = np.array(sides) + 5 * rng.standard_normal((2, len(EDGES)))
-    shown = ResidualCounts(counts, 5.0, 600.0, rng.standard_normal(100_000), count)
+    shown = ResidualCounts(ANYWHERE, counts, 5.0, 600.0, rng.standard_normal(100_000), count)
     query = ExcessSum(np.zeros(2), cut=2.0, scale=1.0, centre=0.0, spread=1.0, squares=0.5, clip=1e3)
     found = combine(query, (), 1.0, shown)
     inside = np.clip(residuals, -2, 2)
@@ -96,7 +98,9 @@ def test_histogram_shows_the_excess_without_an_answer(share: float, seen: bool) 
 
 
 def test_histogram_without_far_residuals_leaves_the_prediction() -> None:
-    shown = ResidualCounts(np.zeros((2, len(EDGES))), 5.0, 600.0, np.random.default_rng(0).standard_normal(9999), 500.0)
+    shown = ResidualCounts(
+        ANYWHERE, np.zeros((2, len(EDGES))), 5.0, 600.0, np.random.default_rng(0).standard_normal(9999), 500.0
+    )
     query = ExcessSum(np.zeros(2), cut=2.0, scale=1.0, centre=0.0, spread=1.0, squares=0.0, clip=1e3)
     found = combine(query, (), 1.0, shown)
     np.testing.assert_array_equal(found.sums, found.usual)
@@ -176,7 +180,7 @@ def test_residuals_of_another_scale_are_far(scale: float, far: bool) -> None:
     bins = np.searchsorted(EDGES, np.abs(scale * rng.standard_cauchy(20_000)), side="right") - 1
     half = 0.5 * np.bincount(bins[bins >= 0], minlength=len(EDGES))
     counts = np.array([half, half]) + 5.0 * rng.standard_normal((2, len(EDGES)))
-    assert ResidualCounts(counts, 5.0, 5000.0, rng.standard_cauchy(10_000), 20_000).are_far == far
+    assert ResidualCounts(ANYWHERE, counts, 5.0, 5000.0, rng.standard_cauchy(10_000), 20_000).are_far == far
 
 
 @pytest.mark.parametrize(("degrees", "wide"), [(1000, False), (3, True)])
@@ -185,13 +189,13 @@ def test_residuals_with_heavy_tails_are_wide(degrees: int, wide: bool) -> None:
     residuals = rng.standard_t(degrees, 20_000)
     sides = [np.histogram(np.abs(residuals[residuals * side > 0]), [*EDGES, np.inf])[0] for side in (-1, 1)]
     counts = np.array(sides) + 5 * rng.standard_normal((2, len(EDGES)))
-    assert ResidualCounts(counts, 5.0, 600.0, rng.standard_normal(10_000), 20_000).are_wide == wide
+    assert ResidualCounts(ANYWHERE, counts, 5.0, 600.0, rng.standard_normal(10_000), 20_000).are_wide == wide
 
 
 def test_hidden_residuals_count_with_a_probability_of_a_tenth() -> None:
     """Noise of 10 may hide ten residuals in a far bin."""
     rng = np.random.default_rng(5)
-    residuals = ResidualCounts(np.zeros((2, len(EDGES))), 10.0, 64.0, rng.standard_normal(10_000), 20_000)
+    residuals = ResidualCounts(ANYWHERE, np.zeros((2, len(EDGES))), 10.0, 64.0, rng.standard_normal(10_000), 20_000)
     query = ExcessSum(np.zeros(2), cut=3.0, scale=1.0, centre=0.0, spread=1.0, squares=0.25, clip=1e3)
     found = combine(query, (np.zeros(3),), 1e-3, residuals)
     hidden = residuals.excess(3.0).hidden

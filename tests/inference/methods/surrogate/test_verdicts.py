@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,14 +16,16 @@ from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade
 from app.inference.methods.surrogate import rounds
 from app.inference.methods.surrogate.excess import Excess
+from app.inference.methods.surrogate.information import Answers
 from app.inference.methods.surrogate.method import OneBelief
 from app.inference.methods.surrogate.regression import Score
-from app.inference.methods.surrogate.release import assess, release
+from app.inference.methods.surrogate.release import assess, finish, release
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.schedule import Regime
 from app.inference.methods.surrogate.state import Result, Search, State
 from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.private_zone.oracle import ClippedGaussianOracle
+from app.inference.private_zone.queries.residuals import ResidualHistogram
 from support.surrogate_tables import CURVED, Case, Drawn
 
 _LINEAR = Case("linear-regression", "normal", features=1, rows=2000, slots=2000, noise_scale=1.0)
@@ -57,6 +60,12 @@ def _judge(result: Result, **changes: object) -> tuple[Grade, tuple[Reason, ...]
 
 
 @pytest.mark.slow
+def _forget(search: Search, **changes: Any) -> Search:
+    """Leave out the last step and the answered matrices."""
+    nothing = 0 * search.information
+    return replace(search, step=None, answers=Answers(0, nothing, nothing), **changes)
+
+
 def test_unchanged_run_is_calibrated() -> None:
     assert _judge(_run("linear-regression", None)) == (Grade.CALIBRATED, ())
 
@@ -87,7 +96,7 @@ def test_only_another_cut_restores_the_excess_of_earlier_scores(
 
 def test_stated_covariance_is_four_times_the_regressions() -> None:
     result = _run("linear-regression", None)
-    mode, search = result.search.mode, replace(result.search, step=None, vague=CERTAIN, count_noise=0.0)
+    mode, search = result.search.mode, _forget(result.search, vague=CERTAIN, count_noise=0.0)
     assert mode is not None
     for surprise, factor in ((0.5, 4), (1.0, 4), (1.5, 6)):
         stated = release(replace(result, search=replace(search, mode=replace(mode, surprise=surprise)))).doubt
@@ -97,7 +106,7 @@ def test_stated_covariance_is_four_times_the_regressions() -> None:
 
 def test_doubt_about_information_makes_the_error_larger_than_its_loss() -> None:
     """W16: if information is a part of the belief's, an error is longer by the inverse, and weighs less."""
-    search = replace(_run("linear-regression", None).search, step=None, count_noise=0.0)
+    search = _forget(_run("linear-regression", None).search, count_noise=0.0)
     certain, doubtful = (assess(replace(search, vague=each)) for each in (CERTAIN, DOUBTFUL))
     part = 1 - 1.5 * np.sqrt(0.12)
     np.testing.assert_allclose(doubtful.covariance, certain.covariance / part**2)
@@ -108,7 +117,7 @@ def test_doubt_about_information_makes_the_error_larger_than_its_loss() -> None:
 
 def test_doubt_about_the_number_of_rows_makes_the_error_larger() -> None:
     """W16: all information is in proportion to the number of rows."""
-    search = replace(_run("linear-regression", None).search, step=None, vague=CERTAIN)
+    search = _forget(_run("linear-regression", None).search, vague=CERTAIN)
     known, uncertain = (assess(replace(search, count_noise=part * search.counted)) for part in (0.0, 0.4))
     part = 1 - 1.5 * 0.4
     np.testing.assert_allclose(uncertain.covariance, known.covariance / part**2)
@@ -242,6 +251,22 @@ def test_residuals_wider_than_the_models_are_not_calibrated() -> None:
     counts[:, 6] += 50
     expected = (Grade.CENTRE_ONLY, (reasons.WIDE_RESIDUALS,))
     assert _judge(result, residuals=replace(residuals, counts=counts)) == expected
+
+
+@pytest.mark.parametrize(("shift", "fits"), [(0.0, True), (0.5, False)])
+def test_a_histogram_far_from_the_mode_is_no_misfit(shift: float, *, fits: bool) -> None:
+    """Residuals at another parameter are long. They show a misfit only if the mode does not explain them."""
+    search = _run_case(_LINEAR, 0.02).search
+    far, problem = search.theta + np.array([0.0, 0.5]), _LINEAR.problem
+    x, y, present = problem.design.encode(_LINEAR.table().gather(np.arange(2000)))
+    query = ResidualHistogram(far)
+    counts = query.answer(query.sum(problem.model, problem.model.fold(x, y).astype(np.float32), present > 0, 1))
+    assert search.residuals is not None
+    asked = replace(search.residuals, theta=far, counts=counts.reshape(2, -1))
+    moved = replace(search, residuals=asked, theta=search.theta + np.array([0.0, shift]))
+    found = release(finish(np.random.default_rng(0), moved)).reliability
+    assert found is not None
+    assert (reasons.WIDE_RESIDUALS not in found.reasons) is fits
 
 
 @pytest.mark.parametrize(("noise_scale", "fits"), [(0.3, True), (0.1, False)])
