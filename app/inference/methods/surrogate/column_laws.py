@@ -41,11 +41,11 @@ _IMPOSSIBLE: Final = 1e3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Laws:
-    """The grid of L laws; all fields but ``told`` are ``(L,)``.
+    """The grid of L laws; all fields but ``winsorised_means`` are ``(L,)``.
 
     ``mass`` is the prior probability. A ``share`` of rows is at ``distance`` deviations from the mean, on the ``side``
-    -1 or 1, or 0 for both. ``body`` and ``spread`` are mean and deviation of the other rows. ``told`` ``(3, L)`` are
-    the expected winsorised means of each law: squares within NEAR, squares within FAR, and values within NEAR.
+    -1 or 1, or 0 for both. ``body`` and ``spread`` are mean and deviation of the other rows. ``winsorised_means``
+    ``(3, L)`` are expected under each law: of squares within NEAR, squares within FAR, and values within NEAR.
     """
 
     mass: Array64
@@ -54,7 +54,7 @@ class Laws:
     side: Array64
     body: Array64
     spread: Array64
-    told: Array64
+    winsorised_means: Array64
 
 
 @lru_cache(maxsize=1)
@@ -97,7 +97,7 @@ class Columns:
 
 
 def compute_winsorised_means(sums: Array64, count: float) -> Array64:
-    """Convert winsorised sums over ``count`` rows to the means of :attr:`Laws.told`.
+    """Convert winsorised sums over ``count`` rows to the means of :attr:`Laws.winsorised_means`.
 
     ``sums`` are the answer ``(3, k)`` of :class:`TailSum`, or its noise ``(3, 1)``. The result has the same shape.
     """
@@ -158,7 +158,7 @@ def _compare_tails(columns: Columns, column: int) -> Array64:
     """
     assert columns.tails is not None
     assert columns.tails_noise is not None
-    observed, (near, far, side) = columns.tails[:, column], laws().told
+    observed, (near, far, side) = columns.tails[:, column], laws().winsorised_means
     noise = np.hypot(columns.tails_noise, _ROUNDING)
     common = columns.error[column] / columns.deviation[column] ** 2
     off_near, off_far = observed[0] - near, observed[1] - far

@@ -115,7 +115,7 @@ class ResidualCounts:
             sums=np.array([np.sum(signs * seen * beyond), np.sum(seen * square)]),
             noise=np.square(parts) @ np.where(within, 2 * self.noise**2, 0),
             hidden=np.square(parts) @ hidden**2,
-            spread=float(np.sum(np.maximum(seen, 0) @ beyond**2)),
+            squares=float(np.sum(np.maximum(seen, 0) @ beyond**2)),
         )
 
 
@@ -124,13 +124,13 @@ class ShownExcess:
     """The excess that a histogram shows: ``sums`` of a and of b, ``(2,)``, and their variances.
 
     ``noise`` ``(2,)`` is the variance by noise in the bins within reach. ``hidden`` ``(2,)`` is the variance by
-    residuals that noise may hide further out. ``spread`` is the sum of ``a^2``.
+    residuals that noise may hide further out. ``squares`` is the sum of ``a^2``.
     """
 
     sums: Array64
     noise: Array64
     hidden: Array64
-    spread: float
+    squares: float
 
 
 def simulate_residuals(rng: np.random.Generator, rows: Rows, theta: Array64, truth: Array64) -> Array64:
@@ -178,7 +178,7 @@ def choose_cut(residuals: ResidualCounts, *, size: int, sigma: float, asked: flo
         unusual = np.maximum((shown.sums - residuals.expect(cut)) ** 2 - shown.noise, 0.25 * shown.noise)
         left = np.minimum(by_sum, unusual)
         each = 0.5 * np.array([2 / count, 1 / (2 * count) if squares else 0.0])
-        lost = each @ left + 0.5 * size * shown.spread / count if cut < residuals.largest else 0.0
+        lost = each @ left + 0.5 * size * shown.squares / count if cut < residuals.largest else 0.0
         likely = noise + float(lost)
         losses.append((1 - _UNLIKELY) * np.log(likely) + _UNLIKELY * np.log(likely + each @ shown.hidden))
     return float(candidates[int(np.argmin(losses))])
@@ -207,14 +207,14 @@ class Excess:
     """The estimate of the excess of all rows, from answers with one cut.
 
     ``query`` is the last query. ``sums`` ``(m,)`` are as in the answers of :class:`ExcessSum`, m is 2 or 3, and
-    ``variance`` ``(m,)`` are their errors. ``spread`` is the sum of ``a^2`` over rows. ``answers`` are ``(m,)`` each.
+    ``variance`` ``(m,)`` are their errors. ``squares`` is the sum of ``a^2`` over rows. ``answers`` are ``(m,)`` each.
     ``usual`` ``(m,)`` are the sums that the model predicts.
     """
 
     query: ExcessSum
     sums: Array64
     variance: Array64
-    spread: float
+    squares: float
     answers: tuple[Array64, ...]
     usual: Array64 | float = 0.0
 
@@ -244,7 +244,7 @@ class Excess:
             back[-1, 2] = float(kept.mean()) / query.squares
         covariance = (back * self.variance) @ back.T
         design = rows.draws * (kept * scale * query.scale)[:, None]
-        covariance[:width, :width] += self.spread / len(t) * design.T @ design
+        covariance[:width, :width] += self.squares / len(t) * design.T @ design
         # Simulated scores have the same cut, so they contain the usual sums.
         return back @ (self.sums if rows.noise is None else self.sums - self.usual), covariance
 
@@ -276,4 +276,4 @@ def combine(query: ExcessSum, answers: tuple[Array64, ...], noise: float, residu
     gain = np.maximum(0, 1 - _UNUSUAL**2 / np.maximum(precision * unusual**2, 1e-300))
     hidden = (np.array([shown.hidden[0], 0.25 * shown.hidden[0], shown.hidden[1]]) * unit**2)[:size] * _UNLIKELY
     variance = np.where(precision > _LEAST_PRECISION, 1 / precision, 0) + hidden
-    return Excess(query, usual + gain * unusual, variance, shown.spread, answers, usual)
+    return Excess(query, usual + gain * unusual, variance, shown.squares, answers, usual)

@@ -18,7 +18,7 @@ from app.inference.methods.requests import check_size
 from app.inference.methods.surrogate import planning
 from app.inference.methods.surrogate.openings import open_next
 from app.inference.methods.surrogate.planning import RATE, ROUNDS, VERSION
-from app.inference.methods.surrogate.release import finish, release
+from app.inference.methods.surrogate.release import fit_final_points, release
 from app.inference.methods.surrogate.rounds import ask_excess, ask_matrix, ask_residuals, ask_score
 from app.inference.methods.surrogate.schedule import Ask
 from app.inference.methods.surrogate.state import Opening, Result, Search, Setup, State
@@ -124,7 +124,7 @@ def _next_in_round(rng: np.random.Generator, search: Search, oracle: Oracle) -> 
     schedule = search.setup.schedule
     kind, turn = schedule.program[search.done - schedule.openings]
     moved = replace(_ASKS[kind](rng, search, oracle, turn), done=search.done + 1)
-    return finish(rng, moved) if moved.done == schedule.openings + len(schedule.program) else moved
+    return fit_final_points(rng, moved) if moved.done == schedule.openings + len(schedule.program) else moved
 
 
 _ASKS: Final = {Ask.MATRIX: ask_matrix, Ask.RESIDUALS: ask_residuals, Ask.EXCESS: ask_excess, Ask.SCORE: ask_score}

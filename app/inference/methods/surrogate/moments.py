@@ -113,7 +113,7 @@ class Moments:
     answer: Array64
     scale: float
     noise: float
-    known: Declared
+    declared: Declared
     centre: Array64 | float
     weight: float
     clip: float
@@ -136,8 +136,8 @@ class Moments:
         square = self.scale**2 * self.answer[1 + len(means) :] / count
         mean, covariance = self.centre + moved, np.diag(np.maximum(square - moved**2, errors))
         shares, noise = self._shares(count)
-        for members in self.known.features:
-            low, width = self.known.least[members], 1 - self.known.least[members]
+        for members in self.declared.features:
+            low, width = self.declared.least[members], 1 - self.declared.least[members]
             seen = leave_reference(shares[members], noise[members])
             mean[members], errors[members] = low + width * seen, width**2 * noise[members]
             covariance[np.ix_(members, members)] = np.outer(width, width) * (np.diag(seen) - np.outer(seen, seen))
@@ -145,7 +145,7 @@ class Moments:
 
     def means(self, count: float) -> tuple[Array64, float]:
         """Compute the means of ``count`` rows, ``(k,)``, and the noise in each."""
-        sums = self.answer[1 : 1 + len(self.known.group)]
+        sums = self.answer[1 : 1 + len(self.declared.group)]
         return self.centre + self.scale * sums / count, self.scale * self.noise / count
 
     def _shares(self, count: float) -> tuple[Array64, Array64]:
@@ -154,7 +154,7 @@ class Moments:
         They are for columns of two values. Both moments show the share. Rows of a rare value may be so long that the
         clip shortens them. It does so here, too; their other coordinates have the root mean square of all rows.
         """
-        low = self.known.least
+        low = self.declared.least
         z = (np.array([low, np.ones(len(low))]) - self.centre) / self.scale
         parts = np.array([z, z**2])  # (moments, values, k)
         length = np.sqrt((self.clip / CLIP_LENGTHS) ** 2 + np.square(parts).sum(axis=0))

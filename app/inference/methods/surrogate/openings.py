@@ -149,7 +149,7 @@ def _ask_moments(opening: Opening, oracle: Oracle) -> Opening:
     setup, schedule = opening.setup, opening.setup.schedule
     query = make_moments_query(opening, MomentSum)
     answer, noise = ask(oracle, query, schedule, TUNING.moments_share, query.clip)
-    moments = Moments(answer, opening.scale, noise, setup.known, opening.centre, query.weight, query.clip)
+    moments = Moments(answer, opening.scale, noise, setup.declared, opening.centre, query.weight, query.clip)
     population = moments.estimate(setup.places)
     return replace(opening, moments=moments, population=population)
 
@@ -179,7 +179,7 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
     assert moments is not None
     mean, covariance = population.mean, population.covariance
     deviation = np.sqrt(np.maximum(covariance.diagonal(), 1e-30))
-    columns = Columns(mean, deviation, population.error, design.lower, design.upper, setup.known.group, tails, noise)
+    columns = Columns(mean, deviation, population.error, design.lower, design.upper, setup.declared.group, tails, noise)
     standard = draw_columns(rng, columns, max(TUNING.draws, 4 * design.width))
     draws = colour(standard, mean, covariance, intercept=design.intercept)
     residuals = draw_noise(rng, setup.model, len(draws)) if isinstance(setup.model, UnknownScale) else None

@@ -75,7 +75,7 @@ def make_setup(problem: Problem, schedule: Schedule, facts: DeclaredFacts, size:
         model=model,
         design=design,
         prior=prior,
-        known=read_declared(design),
+        declared=read_declared(design),
         schedule=schedule,
         size=size,
         rows_per_unit=facts.rows_per_unit,

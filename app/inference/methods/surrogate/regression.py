@@ -270,13 +270,13 @@ def _combine(
     gram = away @ away.T / size
     spread = np.array([min(1.0, float(np.mean(rows.change(goal - score.theta) ** 2))) for score in scores])
     # Secants' errors are linear in the distance: products of distances are common, and a part is each secant's alone.
-    known = estimates.lost + estimates.noise.T[:, :, None] * np.eye(len(scores))
+    by_noise_and_bounds = estimates.lost + estimates.noise.T[:, :, None] * np.eye(len(scores))
     own = (TUNING.own_error * spread * gram.diagonal()) * np.eye(len(scores))
-    best, average, errors = np.inf, None, known
-    for share in TUNING.shares:
-        covariance = known + own + share * gram
+    best, average, errors = np.inf, None, by_noise_and_bounds
+    for share in TUNING.secant_shares:
+        covariance = by_noise_and_bounds + own + share * gram
         candidate = _average(estimates.means.T, covariance)
-        value = candidate.value + float(np.log(share / TUNING.usual_share) / _SHARE_DEVIATION) ** 2
+        value = candidate.value + float(np.log(share / TUNING.usual_secant_share) / _SHARE_DEVIATION) ** 2
         if average is None or value < best:  # answers of all magnitudes may have no finite value
             best, average, errors = value, candidate, covariance
     assert average is not None
@@ -284,7 +284,7 @@ def _combine(
     late = slice(len(scores) // 2, None)
     freedom = size * (len(scores[late]) - 1)
     squares = _average(estimates.means.T[:, late], errors[:, late, late]).squares
-    noise = np.einsum("dk,dkl,dl->d", average.weights, known, average.weights)
+    noise = np.einsum("dk,dkl,dl->d", average.weights, by_noise_and_bounds, average.weights)
     mean, covariance = shrink(average.mean, np.maximum(average.variance, noise), noise, estimates.prior, vague)
     to_parameter = frame.forth.T @ estimates.axes
     surprise = (squares + _USUAL) / (freedom + _USUAL)

@@ -30,7 +30,7 @@ _AXES = 4
 """Axes of largest doubt along which the mode may be far."""
 
 
-def finish(rng: np.random.Generator, search: Search) -> Result:
+def fit_final_points(rng: np.random.Generator, search: Search) -> Result:
     """Fit the requested number of points to the belief.
 
     Their posterior has the mode ``search.theta`` and the information ``search.information``. The histogram of residuals

@@ -76,12 +76,12 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     if rows.uniform and search.mode is not None:  # rows are as far from theta as the mode may be
         rows = rows.around(theta, search.mode.covariance)
     frame = make_frame(rows, theta, search.information, setup.prior)
-    cut, spread = search.cut, None
+    cut, doubts = search.cut, None
     if cut is not None and schedule.redescending:
-        spread = _doubt_predictors(search)
-        deviations = spread * require_residuals(setup.model).largest_residual(theta) / 2
+        doubts = _doubt_predictors(search)
+        deviations = doubts * require_residuals(setup.model).largest_residual(theta) / 2
         cut = max(1.0, TUNING.widening * float(np.sqrt(np.mean(deviations**2))))
-    response = respond(rng, rows, theta, frame, labels=setup.labels, cut=cut, spread=spread)
+    response = respond(rng, rows, theta, frame, labels=setup.labels, cut=cut, doubts=doubts)
     sigma = schedule.effective_sigma / np.sqrt(schedule.score_shares.sum())
     design = design_score(rows, frame, response, theta, setup.prior, sigma=sigma)
     share = float(schedule.score_shares[turn])

@@ -51,7 +51,7 @@ class Response:
     widest: float
     whole: Array64
 
-    def share(self, distance: Array64) -> tuple[Array64, Array64]:
+    def interpolate(self, distance: Array64) -> tuple[Array64, Array64]:
         """Interpolate parts and roots at distances, ``(..., M)`` each; beyond the grid they are constant."""
         step = np.log(_MOST / _LEAST) / (_STEPS - 1)
         place = (np.log(np.maximum(distance, 1e-30)) - self.offset) / step
@@ -79,7 +79,7 @@ def respond(
     *,
     labels: bool,
     cut: float | None,
-    spread: Array64 | None = None,
+    doubts: Array64 | None = None,
 ) -> Response:
     """Simulate the response at ``theta``.
 
@@ -93,14 +93,14 @@ def respond(
         frame: the belief at ``theta``.
         labels: whether targets are binary.
         cut: the distance at which residuals are cut, in deviations; None: they are not cut.
-        spread: the standard deviations ``(M,)`` of targets by the doubt about ``theta``; None: there is no doubt.
+        doubts: the standard deviations ``(M,)`` of targets by the doubt about ``theta``; None: there is no doubt.
     """
     times = 1 if labels or rows.uniform else TUNING.targets
     transform = invert(frame.own)
     length = np.sqrt(np.square(frame.white).sum(axis=(1, 2)))
     usual = max(float(np.median(length)), 1e-30)
     whole, kept, square = np.zeros(len(rows.draws)), *np.zeros((2, len(rows.draws), _STEPS))
-    for folded, whole_scores in _simulate(rng, rows, theta, times, spread):
+    for folded, whole_scores in _simulate(rng, rows, theta, times, doubts):
         scores = (whole_scores @ transform.T).astype(np.float32)
         whole += np.vecdot(scores, scores)
         for step, distance in enumerate(np.geomspace(_LEAST, _MOST, _STEPS)):
@@ -135,19 +135,19 @@ def _compute_part(sums: Array64, whole: Array64, usual: Array64) -> Array64:
 
 
 def _simulate(
-    rng: np.random.Generator, rows: Rows, theta: Array64, times: int, spread: Array64 | None
+    rng: np.random.Generator, rows: Rows, theta: Array64, times: int, doubts: Array64 | None
 ) -> Iterator[tuple[Array32, Array64]]:
     """Yield folded rows and their scores at the mode, ``times`` times.
 
-    Targets follow the model at a mode that is in doubt by ``spread``. Doubts are in pairs, whose mean hardly varies.
+    Targets follow the model at a mode that is in doubt by ``doubts``. Doubts are in pairs, whose mean hardly varies.
     """
     shift = np.zeros(1)
     for turn in range(times):
-        if spread is not None and turn % 2 == 1:
+        if doubts is not None and turn % 2 == 1:
             shift = -shift
         else:
             targets = rows.model.sample_targets(rng, rows.draws, theta)
-            shift = shift if spread is None else spread * rng.standard_normal(len(spread))
+            shift = shift if doubts is None else doubts * rng.standard_normal(len(doubts))
         yield rows.fold(targets + shift), rows.model.scores(rows.fold(targets), theta).astype(np.float64)
 
 
@@ -194,7 +194,7 @@ def design_score(
         widest = min(max(response.widest * most, (np.max(lengths * response.whole) / mean) ** 2), _WIDEST * narrowest)
         number = 1 + round(np.log(widest / narrowest) / np.log(ratio))
         clips = mean * np.sqrt(np.geomspace(narrowest, widest, number))
-        kept, root = response.share(clips[:, None] / np.maximum(lengths, 1e-300))
+        kept, root = response.interpolate(clips[:, None] / np.maximum(lengths, 1e-300))
         nats = compute_losses(metric, sigma * clips, kept, root)
         turn = np.argmin(np.nan_to_num(nats.sum(axis=1), nan=np.inf))
         if nats[turn].sum() < best:

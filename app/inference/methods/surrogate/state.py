@@ -20,14 +20,14 @@ from app.inference.methods.surrogate.tuning import TUNING
 class Setup:
     """The constants of a run, all from the request and declared facts.
 
-    ``known`` are declared facts about design columns. ``size`` is the number of points, ``within_bounds`` whether they
+    ``declared`` are facts about design columns. ``size`` is the number of points, ``within_bounds`` whether they
     stay within declared bounds. ``labels``: the target is binary.
     """
 
     model: Model
     design: Design
     prior: Prior
-    known: Declared
+    declared: Declared
     schedule: Schedule
     size: int
     rows_per_unit: int

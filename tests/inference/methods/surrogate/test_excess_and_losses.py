@@ -37,7 +37,7 @@ def test_excess_is_put_back_into_the_score(family: str) -> None:
     predictor = rows.draws @ theta
     query = ExcessSum(theta, cut, 1.5, float(predictor.mean()), 2 * float(predictor.std()), squares=0.0, clip=1e6)
     sums = query.answer(query.sum(model, folded, np.ones(800, dtype=bool), 1))
-    excess = Excess(query, sums, variance=np.full(2, 1e-6), spread=0.0, answers=(sums,))
+    excess = Excess(query, sums, variance=np.full(2, 1e-6), squares=0.0, answers=(sums,))
     added, covariance = excess.gradient(rows, np.ones(800))
     assert np.linalg.norm(inside - whole) > 100
     assert np.linalg.norm(inside + added - whole) < 0.25 * np.linalg.norm(inside - whole)
@@ -55,7 +55,7 @@ def test_excess_is_added_only_to_scores_with_its_cut(cut: float, moved: bool) ->
     score = Score(theta, np.zeros(3), 1e-6 * rows.information(theta), np.ones(len(rows.draws)), cut=cut)
     query = ExcessSum(theta, 1.0, scale=5.0, centre=0.0, spread=1.0, squares=0.0, clip=1e3)
     sums = np.array([500.0, 0.0])
-    excess = Excess(query, sums, variance=np.full(2, 1e-6), spread=0.0, answers=(sums,))
+    excess = Excess(query, sums, variance=np.full(2, 1e-6), squares=0.0, answers=(sums,))
     mean = find_mode(rows, frame, theta, prior, (score,), excess=excess).mean
     assert (abs(mean[-1]) > 0.01) == moved
 
@@ -68,7 +68,7 @@ def test_early_excess_has_one_error_for_all_scores_with_its_cut(many: int) -> No
     information = rows.information(theta)
     frame = make_frame(rows, theta, information + prior.precision(theta), prior)
     query = ExcessSum(theta, 3.0, scale=5.0, centre=0.0, spread=1.0, squares=0.0, clip=1e3)
-    early = Excess(query, np.array([500.0, 0.0]), np.array([1e4, 1.0]), spread=0.0, answers=())
+    early = Excess(query, np.array([500.0, 0.0]), np.array([1e4, 1.0]), squares=0.0, answers=())
     score = Score(theta, np.zeros(3), 1e-6 * information, np.ones(len(rows.draws)), cut=3.0)
     before = find_mode(rows, frame, theta, prior, (score,) * many)
     after = find_mode(rows, frame, theta, prior, restore(rows, (score,) * many, early))
@@ -118,8 +118,8 @@ def test_doubt_about_the_mode_lowers_the_part_that_a_cut_leaves(family: str, cut
     spread = np.full(len(rows.draws), 8 * sigma)
     parts = []
     for each in (None, spread):
-        response = respond(np.random.default_rng(1), rows, theta, frame, labels=False, cut=cut, spread=each)
-        parts.append(response.share(np.full(len(rows.draws), 1e9))[0].mean())
+        response = respond(np.random.default_rng(1), rows, theta, frame, labels=False, cut=cut, doubts=each)
+        parts.append(response.interpolate(np.full(len(rows.draws), 1e9))[0].mean())
     rng, step = np.random.default_rng(2), 0.1 * sigma
     targets = np.concatenate([model.sample_targets(rng, rows.draws, theta) for _ in range(100)])
     x = np.tile(rows.draws, (100, 1))

@@ -23,7 +23,7 @@ def test_shares_of_scores_are_those_of_a_simulation(family: str) -> None:
         scores = rows.model.scores(folded, theta) @ transform.T
         bounded = rows.model.bounded_scores(folded, theta, transform, float(clip))
         exact = np.vecdot(bounded, scores) / np.vecdot(scores, scores)
-        error = np.abs(response.share(clip / length) - exact)
+        error = np.abs(response.interpolate(clip / length) - exact)
         assert error.max() < 0.085  # of linear interpolation at the kink of min(1, x), on this grid
         assert error.mean() < 0.03
 

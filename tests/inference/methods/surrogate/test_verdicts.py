@@ -19,7 +19,7 @@ from app.inference.methods.surrogate.excess import Excess
 from app.inference.methods.surrogate.information import Answers
 from app.inference.methods.surrogate.method import OneBelief
 from app.inference.methods.surrogate.regression import Score
-from app.inference.methods.surrogate.release import assess, finish, release
+from app.inference.methods.surrogate.release import assess, fit_final_points, release
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.schedule import Regime
 from app.inference.methods.surrogate.state import Result, Search, State
@@ -264,7 +264,7 @@ def test_a_histogram_far_from_the_mode_is_no_misfit(shift: float, *, fits: bool)
     assert search.residuals is not None
     asked = replace(search.residuals, theta=far, counts=counts.reshape(2, -1))
     moved = replace(search, residuals=asked, theta=search.theta + np.array([0.0, shift]))
-    found = release(finish(np.random.default_rng(0), moved)).reliability
+    found = release(fit_final_points(np.random.default_rng(0), moved)).reliability
     assert found is not None
     assert (reasons.WIDE_RESIDUALS not in found.reasons) is fits
 
