@@ -39,6 +39,8 @@ class Frame:
     - ``values`` ``(D,)`` and ``axes`` ``(D, D)``: the eigenvalues and eigenvectors of B.
     - ``white`` ``(M, r, D)`` and ``prior`` ``(D, D)``: the draws' factors and the prior's precision, along L.
     - ``back`` ``(D, D)``: ``L B^(1/2)`` by the symmetric root; ``forth`` is its inverse.
+
+    Real rows are assumed to have the factors ``white`` along ``back``, too. So both may be in one formula.
     """
 
     own: Array64
@@ -212,7 +214,8 @@ def correct(frame: Frame, design: MatrixDesign, answer: Array64, noise: float, v
     """Correct the belief's information by an answer.
 
     The innovation is the answer minus its expectation. A scalar Kalman filter shrinks its entries by the gain
-    ``variance / (variance + noise^2)``. The variance is at most two standard errors from the innovation's.
+    ``variance / (variance + noise^2)``. The variance is at most two standard errors from the innovation's. All entries
+    are taken to have the same variance, because the metric has the trace D.
 
     Args:
         frame: the belief at the parameter.

@@ -18,7 +18,7 @@ from app.inference.private_zone.queries.moments import CENTRE_GRID
 
 _LEAST_SCALE, _MOST_SCALE = 2.0**-20, 1e6
 _SCALE_LENGTHS, CLIP_LENGTHS = 2.0, 5**0.5
-"""A column's unit and a clipping norm, over a root mean square. Its square is 1 for the weight, and 4 for values."""
+"""A column's unit and a clipping norm, over a root mean square. A squared norm is 1 for the count, and 4 for values."""
 _NONE = -1
 """The group of a column without two values."""
 _LEAST_SHARE = 1e-4

@@ -220,6 +220,7 @@ def check_version(plan: MechanismPlan) -> None:
     Raises:
         OtherVersion: it is not.
     """
+    # The version is raised if waiting jobs would ask other queries, or state other bounds, than their plans.
     if plan.parameters.get(VERSION.name) != VERSION.default:
         raise OtherVersion
 
