@@ -99,7 +99,10 @@ def assess(search: Search) -> _Doubt:
     learned += 0.5 * float((theta - prior.mean) @ information @ (theta - prior.mean))
     moved = 0.5 * float(step @ information @ step)
     nats = 0.5 * float(np.sum(error.diagonal() / parts)) + moved
-    far = compute_far_loss(search.rows, make_frame(search.rows, theta, information, prior), theta, prior, covariance)
+    # Along an axis without information, a mode far away is no loss.
+    usual = np.maximum(parts, least)
+    error = symmetric(back @ (error / np.outer(usual, usual)) @ back.T) + np.outer(step, step)
+    far = compute_far_loss(search.rows, make_frame(search.rows, theta, information, prior), theta, prior, error)
     return _Doubt(covariance, nats, learned, far, moved)
 
 

@@ -124,6 +124,15 @@ def test_doubt_about_the_number_of_rows_makes_the_error_larger() -> None:
     assert uncertain.nats == pytest.approx(known.nats / part)
 
 
+def test_an_axis_without_information_does_not_move_the_far_mode() -> None:
+    """The stated error grows along that axis. The loss far away stays, because the rows have no information there."""
+    search = _forget(_run("poisson-regression", None).search, vague=CERTAIN, count_noise=0.0)
+    hidden = np.zeros_like(search.information)
+    usual, doubtful = assess(search), assess(replace(search, answers=Answers(13, hidden, hidden)))
+    assert doubtful.covariance[0, 0] > 10 * usual.covariance[0, 0]
+    assert doubtful.far == pytest.approx(usual.far, rel=0.01)
+
+
 def test_intervals_hold_where_noise_hides_that_information_is_less() -> None:
     """W16: columns are equal, or hardly vary, so real information is less than the belief's."""
     held = []
