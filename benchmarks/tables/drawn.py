@@ -69,7 +69,7 @@ class Drawn:
 
 
 def draw_prior(rng: np.random.Generator, columns: Sequence[Column]) -> PriorSpec:
-    """Draw the prior of a request; half of them have the default one, before one in six gets means of slopes."""
+    """Draw the prior of a request: half of the time the default scale, and one time in six means of slopes."""
     prior = _PRIORS[rng.choice(len(_PRIORS), p=[0.5, 0.2, 0.2, 0.1])]
     if rng.random() >= _WITH_MEANS:
         return prior

@@ -156,7 +156,7 @@ class Answers:
         estimate = frame.back @ frame.back.T + root @ symmetric(answer - design.expected) @ root.T
         return Answers(self.count + 1, self.information + estimate, self.noise + noise * root @ root.T)
 
-    def change(self, change: Array64) -> "Answers":
+    def move(self, change: Array64) -> "Answers":
         """Move the answers to another parameter, by the result of :func:`predict_change`."""
         return Answers(self.count, *(change @ each @ change.T for each in (self.information, self.noise)))
 

@@ -1,10 +1,9 @@
 """The posterior's mode from noised scores at several parameters, by generalised least squares.
 
 Parameters are measured from the prior's mean here. At the mode ``theta``, the scores of all rows sum to the prior's
-pull ``P theta``. So a score with weights w, asked at
-``theta_k``, has the mean ``A_k (theta - theta_k) + J_w J^-1 P theta``. ``A_k`` is the secant, the mean weighted
-information between ``theta_k`` and ``theta``. J and ``J_w`` are the information without and with weights. Each score
-thus gives an estimate of the mode.
+pull ``P theta``. So a score with weights w, asked at ``theta_k``, has the mean ``A_k (theta - theta_k) + J_w J^-1 P
+theta``. ``A_k`` is the secant, the mean weighted information between ``theta_k`` and ``theta``. J and ``J_w`` are the
+information without and with weights. Each score thus gives an estimate of the mode.
 
 The errors of these estimates have three parts. Noise is independent from score to score. The part that weights remove
 from scores is common to scores with similar weights. The secant's error is linear in the distance, with random

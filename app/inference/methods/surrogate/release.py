@@ -94,15 +94,14 @@ def assess(search: Search) -> _Doubt:
     least = max(1 - deviations * np.sqrt(2 * search.vague + (search.count_noise / search.counted) ** 2), floor)
     parts, along = find_least_parts(information, prior.precision(theta), search.answers, least)
     error, back = TUNING.doubt * max(1.0, mode.surprise) * along @ mode.covariance @ along.T, invert(along)
-    covariance = symmetric(back @ (error / np.outer(parts, parts)) @ back.T) + np.outer(step, step)
+    # Along an axis without information, a mode far away is no loss, so its part is the usual one there.
+    last, usual = np.outer(step, step), np.maximum(parts, least)
+    covariance, near = (symmetric(back @ (error / np.outer(p, p)) @ back.T) + last for p in (parts, usual))
     learned = compare_widths(invert(prior.precision(theta)) @ information)
     learned += 0.5 * float((theta - prior.mean) @ information @ (theta - prior.mean))
     moved = 0.5 * float(step @ information @ step)
     nats = 0.5 * float(np.sum(error.diagonal() / parts)) + moved
-    # Along an axis without information, a mode far away is no loss.
-    usual = np.maximum(parts, least)
-    error = symmetric(back @ (error / np.outer(usual, usual)) @ back.T) + np.outer(step, step)
-    far = compute_far_loss(search.rows, make_frame(search.rows, theta, information, prior), theta, prior, error)
+    far = compute_far_loss(search.rows, make_frame(search.rows, theta, information, prior), theta, prior, near)
     return _Doubt(covariance, nats, learned, far, moved)
 
 

@@ -135,7 +135,7 @@ def _move(search: Search, mode: Mode, *, last: bool) -> Search:
     there = theta + step
     to_there = predict_change(rows, theta, there, setup.prior)
     information = raise_to(to_there @ search.information @ to_there.T, setup.prior.precision(there))
-    answers = search.answers.change(to_there)
+    answers = search.answers.move(to_there)
     vague = search.vague + float(np.mean((change / np.sqrt(len(theta))) ** 2))
     return replace(search, theta=there, information=information, answers=answers, vague=vague, step=there - theta)
 

@@ -50,9 +50,9 @@ class Opening:
     """The state before the first round.
 
     ``done`` is the number of answered queries. ``scale``, ``clip`` and ``centre`` are the parameters of the next sum of
-    moments: units of columns, clipping norm in these units, and origin of columns.
-    ``units`` is their number if they may have several rows. ``moments`` and ``population`` follow from the sum of
-    moments.
+    moments: units of columns, clipping norm in these units, and origin of columns. ``units`` is the number of privacy
+    units with rows; it is infinite until a histogram counts them, and if each has one row. ``moments`` and
+    ``population`` follow from the sum of moments.
     """
 
     setup: Setup
@@ -79,11 +79,10 @@ class Search:
 
     ``done`` is the number of answered queries. ``theta`` ``(D,)`` is the current parameter, after a last ``step``
     ``(D,)``. ``information`` ``(D, D)`` is the belief's information at ``theta``, with the prior's precision.
-    ``answers`` are the matrices that were asked. ``vague`` is the relative variance of the information; before any
-    matrix, that of unknown correlations. ``counted`` is the noised
-    number of rows, from the sum of moments, and ``count_noise`` the standard deviation of its noise. The next ``mode``
-    is estimated from ``scores``. For targets without a natural bound, residuals are cut at ``cut`` deviations;
-    ``residuals`` and ``excess`` are the answers about them.
+    ``answers`` are the answered matrices. ``vague`` is the relative variance of the information; before any matrix,
+    that of unknown correlations. ``counted`` is the noised number of rows, from the sum of moments, and ``count_noise``
+    the standard deviation of its noise. The next ``mode`` is estimated from ``scores``. Residuals without a natural
+    bound are cut at ``cut`` deviations; ``residuals`` and ``excess`` are the answers about them.
     """
 
     setup: Setup

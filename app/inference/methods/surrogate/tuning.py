@@ -53,7 +53,7 @@ class Tuning:
     first_cut: float = 3.0  # deviations; the cut of residuals before their histogram
     widening: float = 6.0  # deviations of the predictor's doubt; up to there, scores that redescend grow
     misfit: float = 5e-3  # variance of a row's smooth misfit over its score's; along all axes together
-    secant_shares: tuple[float, ...] = (0.003, 0.02, 0.1, 0.4, 1.2)  # variance over squared distance; candidates
+    secant_shares: tuple[float, ...] = (0.003, 0.02, 0.1, 0.4, 1.2)  # error over squared distance; candidates
     usual_secant_share: float = 0.02  # the same; the likeliest one before answers
     own_error: float = 0.3  # the same, over the squared change of predictors too; error of one secant alone
     signals: int = 8  # powers of 4; laws of the parameter have 4^-8 to 4^7 times the prior's variance

@@ -56,7 +56,7 @@ def test_parts_follow_the_coordinates() -> None:
     change = rng.standard_normal((SIZE, SIZE))
     true = np.eye(SIZE)
     true[0, 0] = 0.001
-    information, answers = change @ change.T, _answer(true).change(change)
+    information, answers = change @ change.T, _answer(true).move(change)
     parts, along = find_least_parts(information, change @ PRIOR @ change.T, answers, LEAST)
     inverse = np.linalg.inv(along)
     np.testing.assert_allclose(inverse.T @ information @ inverse, np.eye(SIZE), atol=1e-8)
