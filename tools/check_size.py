@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3108, statements=1790, numbers=98)
+LIMITS: Final = Size(modules=15, lines=3094, statements=1784, numbers=97)
 
 
 def measure(folder: Path) -> Size:

@@ -12,7 +12,6 @@ import numpy as np
 
 from app.inference.core.linear_algebra import factorise, invert
 from app.inference.core.model import Array32, Array64, Model
-from app.inference.core.priors import Prior
 from app.inference.methods.surrogate.information import Frame, compute_lewis_metric, compute_squared_lengths
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.tuning import TUNING
@@ -28,8 +27,6 @@ _JITTER = 1e-6
 """Added to the draws' information before it is inverted, where its scale is 1."""
 _WIDEST = 1e6
 """Largest ratio of candidates for the squared bound."""
-_SOFT_PRIOR = 0.1
-"""Part of the prior's precision that keeps the estimate of the prior's pull finite."""
 _Losses = Callable[[Array64, Array64, Array64, Array64], Array64]
 
 
@@ -157,19 +154,17 @@ class ScoreDesign:
 
     The metric is ``factor factor'``, with ``factor`` ``(D, D)`` in the model's coordinates. ``clip`` is the clipping
     norm C in it. ``kept`` and ``root`` ``(M,)`` are the parts of each draw's score that the bound leaves. ``nats`` are
-    the expected losses by noise, by bounds, and by the prior's pull.
+    the expected losses by noise and by bounds.
     """
 
     factor: Array64
     clip: float
     kept: Array64
     root: Array64
-    nats: tuple[float, float, float]
+    nats: tuple[float, float]
 
 
-def design_score(
-    rows: Rows, frame: Frame, response: Response, theta: Array64, prior: Prior, *, sigma: float
-) -> ScoreDesign:
+def design_score(rows: Rows, frame: Frame, response: Response, theta: Array64, *, sigma: float) -> ScoreDesign:
     """Choose the metric and the bound with the least expected loss.
 
     Candidates are Lewis metrics of several orders, each also with more room along ``theta``, and a grid of bounds.
@@ -180,11 +175,10 @@ def design_score(
         frame: the belief at ``theta``.
         response: the part of scores that bounds leave.
         theta: the parameter, ``(D,)``.
-        prior: on the parameters.
         sigma: the noise multiplier of all scores together, for sums over all slots.
     """
     best, chosen, far = np.inf, None, frame.shortened.astype(np.float32)
-    compute_losses = _prepare_losses(rows, frame, -frame.forth @ prior.gradient(theta))
+    compute_losses = _prepare_losses(rows, frame)
     least, most, ratio = TUNING.score_bounds
     mean = np.sqrt(len(theta) * rows.per_unit / rows.count)
     for metric in _list_metrics(frame, far, theta):
@@ -214,37 +208,29 @@ def _list_metrics(frame: Frame, far: Array32, theta: Array64) -> Iterator[Array6
             yield base + room * np.outer(along, along)
 
 
-def _prepare_losses(rows: Rows, frame: Frame, pull: Array64) -> _Losses:
+def _prepare_losses(rows: Rows, frame: Frame) -> _Losses:
     """Prepare a function of the expected losses of score queries.
 
-    Its result has three losses in nats for each of G queries, ``(G, 3)``. Its arguments are the ``metric`` ``(D, D)``,
+    Its result has two losses in nats for each of G queries, ``(G, 2)``. Its arguments are the ``metric`` ``(D, D)``,
     the standard deviations ``noise`` ``(G,)`` in it, and the parts ``kept`` and ``root`` ``(G, M)``. With them, the
     information of a score is ``first`` and its covariance ``second``. The losses are half the squared errors of a
-    Newton step, by
+    Newton step in the coordinates of ``frame``, by
 
     1. noise;
     2. bounds: the part of the score's covariance that the unweighted scores do not explain. It counts once for targets
-       that follow the model. A smooth misfit adds ``TUNING.misfit * n / D`` times as much, for n rows;
-    3. the prior's pull, which weights reduce, restored with a softened information.
-
-    Args:
-        rows: the belief about rows.
-        frame: its coordinates are used.
-        pull: the prior's part of the score at the mode, ``(D,)``.
+       that follow the model. A smooth misfit adds ``TUNING.misfit * n / D`` times as much, for n rows.
     """
-    identity, white = np.eye(len(pull)), frame.white
-    full, soft = rows.gram(white), _SOFT_PRIOR * frame.prior
-    inverse_full, both = invert(full + _JITTER * identity), (full + soft) @ pull
-    misfit = 1 + TUNING.misfit * rows.count / len(pull)
+    white, size = frame.white, len(frame.own)
+    full, misfit = rows.gram(white), 1 + TUNING.misfit * rows.count / size
+    inverse_full = invert(full + _JITTER * np.eye(size))
 
     def compute_losses(metric: Array64, noise: Array64, kept: Array64, root: Array64) -> Array64:
         first = np.array([rows.gram(white, each) for each in kept])
         second = np.array([rows.gram(white, each**2) for each in root])
         inverse = invert(first + frame.prior)
         lost = second - first @ inverse_full @ first
-        off = invert(first + soft + 1e-9 * identity) @ both - pull
         by_noise = noise**2 * np.sum((inverse @ metric) * inverse, axis=(1, 2))
         by_bounds = misfit * np.sum((inverse @ lost) * inverse, axis=(1, 2))
-        return 0.5 * np.column_stack([by_noise, by_bounds, np.vecdot(off, off)])
+        return 0.5 * np.column_stack([by_noise, by_bounds])
 
     return compute_losses
