@@ -31,7 +31,7 @@ def test_shares_of_scores_are_those_of_a_simulation(family: str) -> None:
 def test_bounds_for_rare_outcomes_can_leave_whole_scores() -> None:
     """One row of 3000 has the outcome: its score is very long."""
     case = Case(features=2)
-    rows, theta, prior = draw_rows(case), np.array([0.0, 0.0, -8.0]), case.problem.prior
+    rows, theta = draw_rows(case), np.array([0.0, 0.0, -8.0])
     frame = make_case_frame(case, rows, theta)
     response = respond(np.random.default_rng(1), rows, theta, frame, labels=True, cut=None)
     design = design_score(rows, frame, response, theta, sigma=1e-4)
