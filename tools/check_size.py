@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3094, statements=1784, numbers=97)
+LIMITS: Final = Size(modules=15, lines=3086, statements=1780, numbers=97)
 
 
 def measure(folder: Path) -> Size:

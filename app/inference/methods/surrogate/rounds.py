@@ -83,7 +83,7 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
         cut = max(1.0, TUNING.widening * float(np.sqrt(np.mean(deviations**2))))
     response = respond(rng, rows, theta, frame, labels=setup.labels, cut=cut, doubts=doubts)
     sigma = schedule.effective_sigma / np.sqrt(schedule.score_shares.sum())
-    design = design_score(rows, frame, response, theta, sigma=sigma)
+    design = design_score(rows, frame, response, sigma=sigma)
     share = float(schedule.score_shares[turn])
     transform = invert(design.factor)
     query: Query = BoundedScoreSum(theta, transform, design.clip)

@@ -164,24 +164,23 @@ class ScoreDesign:
     nats: tuple[float, float]
 
 
-def design_score(rows: Rows, frame: Frame, response: Response, theta: Array64, *, sigma: float) -> ScoreDesign:
+def design_score(rows: Rows, frame: Frame, response: Response, *, sigma: float) -> ScoreDesign:
     """Choose the metric and the bound with the least expected loss.
 
-    Candidates are Lewis metrics of several orders, each also with more room along ``theta``, and a grid of bounds.
-    :func:`_prepare_losses` has the loss.
+    Candidates are Lewis metrics of several orders, and a grid of bounds. :func:`_prepare_losses` has the loss.
 
     Args:
         rows: the belief about rows.
-        frame: the belief at ``theta``.
+        frame: the belief at the parameter.
         response: the part of scores that bounds leave.
-        theta: the parameter, ``(D,)``.
         sigma: the noise multiplier of all scores together, for sums over all slots.
     """
     best, chosen, far = np.inf, None, frame.shortened.astype(np.float32)
     compute_losses = _prepare_losses(rows, frame)
     least, most, ratio = TUNING.score_bounds
-    mean = np.sqrt(len(theta) * rows.per_unit / rows.count)
-    for metric in _list_metrics(frame, far, theta):
+    mean = np.sqrt(len(frame.own) * rows.per_unit / rows.count)
+    for power in TUNING.powers:
+        metric = compute_lewis_metric(far, power)
         lengths = np.sqrt(compute_squared_lengths(far, metric) * rows.per_unit)
         # Where most rows have hardly any information, the scores of the others are much longer than the mean.
         narrowest = response.widest * least
@@ -196,16 +195,6 @@ def design_score(rows: Rows, frame: Frame, response: Response, theta: Array64, *
     assert chosen is not None
     metric, clip, kept, root, nats = chosen
     return ScoreDesign(frame.back @ factorise(metric), float(clip), kept, root, tuple(nats.tolist()))
-
-
-def _list_metrics(frame: Frame, far: Array32, theta: Array64) -> Iterator[Array64]:
-    """Yield the candidates for factors ``far`` ``(M, r, D)``, in the frame's coordinates."""
-    along = frame.back.T @ theta
-    along /= max(float(np.linalg.norm(along)), 1e-12)
-    for power in TUNING.powers:
-        base = compute_lewis_metric(far, power)
-        for room in TUNING.along:
-            yield base + room * np.outer(along, along)
 
 
 def _prepare_losses(rows: Rows, frame: Frame) -> _Losses:

@@ -36,6 +36,7 @@ class Tuning:
     signal: float = 3.0  # deviations of noise; only counts above it are signal
     draws: int = 2048  # rows; draws that represent all rows, or 4 times the design's width if that is more
     targets: int = 4  # targets; drawn for each row where a bound depends on the target
+    furthest_start: float = 3.0  # linear predictor; furthest intercept of the first parameter
     least_count: tuple[float, float] = (2.0, 0.01)  # deviations of noise, part of all places; least number of rows
 
     # Information matrices.
@@ -46,7 +47,6 @@ class Tuning:
     most_change: tuple[float, float] = (0.1, 4.0)  # eigenvalue; least and largest change of information by a step
 
     # Scores.
-    along: tuple[float, ...] = (0.0, 4.0)  # eigenvalue; candidates for more room along the parameter
     score_bounds: tuple[float, float, float] = (1.6, 40.0, 1.43)  # C^2 n / D: least, most (or more), ratio; candidates
     uniform_bounds: float = 0.4  # ratio; factor of these bounds if rows are uniform: all have about the same length
     usual_bound: float = 2.0  # C^2 n / D over the squared cut; the bound that is assumed where a cut is chosen

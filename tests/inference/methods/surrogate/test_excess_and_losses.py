@@ -141,7 +141,7 @@ def test_expected_losses_of_a_score_are_those_of_a_simulation() -> None:
     prior, model = case.problem.prior, case.problem.model
     frame = make_frame(rows, theta, rows.information(theta) + prior.precision(theta), prior)
     response = respond(rng, rows, theta, frame, labels=True, cut=None)
-    design = design_score(rows, frame, response, theta, sigma=sigma)
+    design = design_score(rows, frame, response, sigma=sigma)
     transform = invert(design.factor)
     slope = rows.gram(frame.white, design.kept) + frame.prior  # of weighted scores, white
     full, to_white = invert(rows.gram(frame.white) + frame.prior), invert(frame.own)

@@ -129,3 +129,13 @@ def test_a_prior_far_from_the_slopes_leaves_the_posterior_near(seed: int) -> Non
     case = Case("poisson-regression", features=4, rows=5000, slots=5000, seed=seed, prior=prior)
     points = build(case, case.plan(1.0), Drawn(0))
     assert compute_losses(case, points)[0] < 10
+
+
+@pytest.mark.parametrize("intercept", [-100.0, -20.0, 20.0])
+@pytest.mark.parametrize("family", ["logistic-regression", "probit-regression", "negative-binomial-regression"])
+def test_a_prior_of_certain_labels_leaves_a_posterior(family: str, intercept: float) -> None:
+    """Where the prior expects one label only, rows have no information."""
+    prior = PriorSpec(1.0, scales={"intercept": 5.0}, mean={"intercept": intercept})
+    case = Case(family, features=3, rows=5000, slots=5000, prior=prior)
+    points = build(case, case.plan(1.0), Drawn(0))
+    assert compute_losses(case, points)[0] < 10

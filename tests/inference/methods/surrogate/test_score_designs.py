@@ -34,5 +34,5 @@ def test_bounds_for_rare_outcomes_can_leave_whole_scores() -> None:
     rows, theta = draw_rows(case), np.array([0.0, 0.0, -8.0])
     frame = make_case_frame(case, rows, theta)
     response = respond(np.random.default_rng(1), rows, theta, frame, labels=True, cut=None)
-    design = design_score(rows, frame, response, theta, sigma=1e-4)
+    design = design_score(rows, frame, response, sigma=1e-4)
     assert design.kept.min() > 0.9
