@@ -67,6 +67,8 @@ class Case:
     seed: int = 0
     prior: PriorSpec = PriorSpec()  # noqa: RUF009  (frozen)
     noise_scale: float | None = None
+    degrees: float | None = None
+    """Stated degrees of freedom; targets have 4."""
 
     @property
     def spec(self) -> ModelSpec:
@@ -74,7 +76,8 @@ class Case:
         target = {"multinomial-logistic": "class", "gaussian-mean": None}.get(self.family, "y")
         has_scale = self.family in {"linear-regression", "student-t-regression", "gaussian-mean"}
         scale = self.noise_scale if has_scale else None
-        return ModelSpec(self.family, tuple(f"x{j}" for j in range(self.features)), target, self.prior, scale)
+        names = tuple(f"x{j}" for j in range(self.features))
+        return ModelSpec(self.family, names, target, self.prior, scale, degrees_of_freedom=self.degrees)
 
     @property
     def facts(self) -> DeclaredFacts:

@@ -63,10 +63,13 @@ def _draw_other_counts(rng: np.random.Generator) -> Drawn:
 
 
 def _draw_other_tails(rng: np.random.Generator) -> Drawn:
-    """Student-t regression of normal or exponential residuals, or with outliers."""
+    """Student-t regression of normal or exponential residuals, with outliers, or with heavier tails than stated."""
     features, scale, known = draw_features(rng), draw_scale(rng), rng.random() < 0.5
-    n, law, degrees = features.rows, str(rng.choice(["normal", "exponential", "outliers"])), float(rng.choice([2, 4]))
-    residuals = rng.exponential(size=n) - 1 if law == "exponential" else rng.standard_normal(n)
+    n, law = features.rows, str(rng.choice(["normal", "exponential", "outliers", "t(3)"]))
+    degrees = float(rng.choice([10, 30, 100] if law == "t(3)" else [2, 4]))
+    residuals = rng.standard_t(3, n) if law == "t(3)" else rng.standard_normal(n)
+    if law == "exponential":
+        residuals = rng.exponential(size=n) - 1
     if law == "outliers":
         residuals += 20.0 * (rng.random(n) < _SHARE_OF_OUTLIERS)
     values = scale.shift + scale.unit * (draw_direction(rng, features) + scale.noise * residuals)

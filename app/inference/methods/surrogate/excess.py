@@ -10,6 +10,7 @@ Notation: ``e`` is a standardised residual, and ``clip(e)`` is it cut to ``+-c``
 clip(e)``. With an unknown noise scale, there is also ``b = e^2 - clip(e)^2``.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -83,13 +84,30 @@ class ResidualCounts:
         return float(min(EDGES[0] if last < 0 else EDGES[last] * _NEXT, self.largest))
 
     @property
+    def _usual(self) -> Array64:
+        """The numbers of residuals in each bin that the model predicts, ``(B,)``."""
+        return np.histogram(np.abs(self.simulated), [*EDGES, np.inf])[0] * self.count / len(self.simulated)
+
+    @property
     def are_wide(self) -> bool:
         """Whether residuals are wider than the model's: the sum of their squares, clearly and considerably."""
-        usual = np.histogram(np.abs(self.simulated), [*EDGES, np.inf])[0] * self.count / len(self.simulated)
-        shown, expected = (each.excess(EDGES[0]) for each in (self, replace(self, counts=np.array([0 * usual, usual]))))
+        counts = np.array([0 * self._usual, self._usual])
+        shown, expected = (each.excess(EDGES[0]) for each in (self, replace(self, counts=counts)))
         # Middles of bins are inexact far out, and simulated squares without a mean exceed all bins.
         more = shown.sums[1] - max(expected.sums[1], self.expect(EDGES[0])[1])
         return bool(more > TUNING.signal * np.sqrt(shown.noise[1]) + TUNING.most_excess * self.count)
+
+    def find_clear_excess(self, function: Callable[[Array64], Array64]) -> float:
+        """Find by how much a sum over residuals clearly exceeds the model's prediction.
+
+        ``function`` of the distances grows, and counts relative to its value at the first edge. Noise in far bins hides
+        less far ones. So the sum ends at the bin where it exceeds its noise most.
+        """
+        middles = np.asarray(np.minimum(_MIDDLES, self.largest), dtype=np.float64)
+        values = np.asarray(function(middles) - function(EDGES[:1].astype(np.float64)))
+        more = np.cumsum((self.counts.sum(axis=0) - self._usual) * values)
+        noise = np.sqrt(np.cumsum((2 * self.noise**2 + self._usual) * values**2))
+        return max(0.0, float(np.max(more - TUNING.signal * noise)))
 
     @property
     def are_far(self) -> bool:

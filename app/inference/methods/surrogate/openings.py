@@ -166,8 +166,8 @@ def _ask_tails(rng: np.random.Generator, opening: Opening, oracle: Oracle) -> Se
 def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noise: Array64 | None) -> Search:
     """Begin the rounds, with a belief about rows from the first answers.
 
-    The first parameter is the prior's mean with slopes of zero. So all rows have the same curvature there. Intercepts
-    are limited: where labels are nearly certain, rows have hardly any information.
+    The first parameter is the prior's mean with slopes of zero. So all rows have the same curvature there. It is
+    limited: where labels are nearly certain, rows have hardly any information.
 
     Args:
         rng: for the draws.
@@ -189,9 +189,8 @@ def begin(rng: np.random.Generator, opening: Opening, tails: Array64 | None, noi
     rows = Rows(setup.model, population.count, standard, draws, design.intercept, per_unit, uniform, residuals)
     theta, cut = setup.prior.mean.copy(), TUNING.first_cut if setup.schedule.cuts_residuals else None
     if design.intercept:
-        coefficients = theta[: setup.model.predictors * design.width].reshape(-1, design.width)
-        coefficients[:, :-1] = 0
-        coefficients[:, -1] = np.clip(coefficients[:, -1], -TUNING.furthest_start, TUNING.furthest_start)
+        theta[: setup.model.predictors * design.width].reshape(-1, design.width)[:, :-1] = 0
+        theta = np.clip(theta, -TUNING.furthest_start, TUNING.furthest_start)
     information = rows.information(theta) + setup.prior.precision(theta)
     answers = Answers(0, 0 * information, 0 * information)
     done, noise_of_count = setup.schedule.openings, moments.count_noise

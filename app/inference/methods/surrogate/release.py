@@ -23,6 +23,7 @@ from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.schedule import Regime
 from app.inference.methods.surrogate.state import Result, Search
 from app.inference.methods.surrogate.tuning import TUNING
+from app.inference.models.location_scale import UnknownScale
 from app.inference.post.diagnostics import round_by_parameter, round_stated
 from app.inference.post.doubt import state_doubt
 
@@ -124,6 +125,27 @@ def compute_far_loss(rows: Rows, frame: Frame, theta: Array64, prior: Prior, cov
     return float(np.max(np.nan_to_num(losses, nan=np.inf)))
 
 
+def is_scale_cut(search: Search, covariance: Array64) -> bool:
+    """Whether bounds removed much from the scores of an unknown noise scale that redescend.
+
+    Far residuals that the model does not predict have long scores of the scale. Bounds leave a part of them, and the
+    histogram shows the rest. It is much if it moves the scale by two of its stated deviations.
+    """
+    model, score, shown = search.setup.model, search.scores[-1], search.residuals
+    bound, theta = score.bound, score.theta
+    assert isinstance(model, UnknownScale)
+    assert bound is not None
+    assert shown is not None
+    middle = search.rows.draws @ theta[: search.rows.draws.shape[1]]
+
+    def lose(distances: Array64) -> Array64:
+        folded = [search.rows.fold(middle + model.scale(theta) * each) for each in distances]
+        return np.array([np.mean(model.scores(each, theta)[:, -1] - bound(each)[:, -1]) for each in folded])
+
+    moved = shown.find_clear_excess(lose) / search.information[-1, -1]
+    return bool(moved**2 > 4 * covariance[-1, -1])
+
+
 def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade]]:
     """Yield each reason against full reliability, with the best grade that it allows."""
     search, points, rows = result.search, result.points, result.search.rows
@@ -137,6 +159,7 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
     figures = [points.kl, doubt.nats, doubt.learned, mode.surprise]
     # Scores that redescend also depend on how many residuals are far.
     wide = residuals is not None and (residuals.are_wide or (schedule.redescending and residuals.are_far))
+    wide = wide or (schedule.redescending and schedule.squares and is_scale_cut(search, doubt.covariance))
     # A heavy-tailed prior hardly pulls from afar, so noise may have moved the mode there.
     prior, centre = search.setup.prior, search.setup.prior.mean
     pull = np.min(prior.precision(search.theta).diagonal() / prior.precision(centre).diagonal())

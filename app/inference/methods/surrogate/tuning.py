@@ -36,7 +36,7 @@ class Tuning:
     signal: float = 3.0  # deviations of noise; only counts above it are signal
     draws: int = 2048  # rows; draws that represent all rows, or 4 times the design's width if that is more
     targets: int = 4  # targets; drawn for each row where a bound depends on the target
-    furthest_start: float = 3.0  # linear predictor; furthest intercept of the first parameter
+    furthest_start: float = 3.0  # absolute value; furthest coefficient of the first parameter
     least_count: tuple[float, float] = (2.0, 0.01)  # deviations of noise, part of all places; least number of rows
 
     # Information matrices.

@@ -278,6 +278,17 @@ def test_a_histogram_far_from_the_mode_is_no_misfit(shift: float, *, fits: bool)
     assert (reasons.WIDE_RESIDUALS not in found.reasons) is fits
 
 
+@pytest.mark.parametrize(("degrees", "fits"), [(2.0, True), (4.0, True), (30.0, False), (100.0, False)])
+def test_a_scale_that_bounds_make_small_is_not_calibrated(degrees: float, *, fits: bool) -> None:
+    """W16: residuals have 4 degrees of freedom, and long scores of the scale if more are stated."""
+    case = Case("student-t-regression", "normal", features=1, rows=10_000, slots=10_000, degrees=degrees)
+    search = _run_case(case, 2.0).search
+    error = abs(search.theta - case.exact().mean)[-1] / np.sqrt(assess(search).covariance[-1, -1])
+    found = release(_run_case(case, 2.0)).reliability
+    assert found is not None
+    assert (error < 2, reasons.WIDE_RESIDUALS not in found.reasons) == (fits, fits)
+
+
 @pytest.mark.parametrize(("noise_scale", "fits"), [(0.3, True), (0.1, False)])
 def test_columns_wider_than_the_model_states_are_a_misfit(noise_scale: float, *, fits: bool) -> None:
     """The columns' standard deviation is 0.3."""
