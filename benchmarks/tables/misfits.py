@@ -63,7 +63,7 @@ def _draw_other_counts(rng: np.random.Generator) -> Drawn:
 
 
 def _draw_other_tails(rng: np.random.Generator) -> Drawn:
-    """Student-t regression of normal or exponential residuals, with outliers, or with heavier tails than stated."""
+    """Student-t regression of residuals of other laws, or with heavier tails than stated."""
     features, scale, known = draw_features(rng), draw_scale(rng), rng.random() < 0.5
     n, law = features.rows, str(rng.choice(["normal", "exponential", "outliers", "t(3)"]))
     degrees = float(rng.choice([10, 30, 100] if law == "t(3)" else [2, 4]))

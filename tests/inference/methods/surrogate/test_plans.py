@@ -202,3 +202,9 @@ def test_stated_number_of_queries_is_planned_or_refused(family: str, sigma: floa
         assert plan.steps == len(plan.queries) == iterations
         _init(plan, case)
     assert planned >= 20
+
+
+@pytest.mark.parametrize(("parameters", "warns"), [({}, False), ({"rounds": 5}, False), ({"rounds": 4}, True)])
+def test_few_rounds_give_a_warning(parameters: dict[str, int], *, warns: bool) -> None:
+    warned = Case(features=3).plan(3.0, **parameters).warnings
+    assert any("rounds" in warning for warning in warned) is warns
