@@ -282,9 +282,9 @@ def test_a_histogram_far_from_the_mode_is_no_misfit(shift: float, *, fits: bool)
 def test_a_scale_that_bounds_make_small_is_not_calibrated(degrees: float, *, fits: bool) -> None:
     """W16: residuals have 4 degrees of freedom, and long scores of the scale if more are stated."""
     case = Case("student-t-regression", "normal", features=1, rows=10_000, slots=10_000, degrees=degrees)
-    search = _run_case(case, 2.0).search
+    result = _run_case(case, 2.0)
+    search, found = result.search, release(result).reliability
     error = abs(search.theta - case.exact().mean)[-1] / np.sqrt(assess(search).covariance[-1, -1])
-    found = release(_run_case(case, 2.0)).reliability
     assert found is not None
     assert (error < 2, reasons.WIDE_RESIDUALS not in found.reasons) == (fits, fits)
 
