@@ -101,13 +101,13 @@ class ResidualCounts:
         """Find by how much a sum over residuals clearly exceeds the model's prediction.
 
         ``function`` of the distances grows, and counts relative to its value at the first edge. Noise in far bins hides
-        less far ones. So the sum ends at the bin where it exceeds its noise most.
+        less far ones. So the sum ends at the bin where it exceeds its noise most. Infinite if a value is not a number.
         """
         middles = np.asarray(np.minimum(_MIDDLES, self.largest), dtype=np.float64)
         values = np.asarray(function(middles) - function(EDGES[:1].astype(np.float64)))
         more = np.cumsum((self.counts.sum(axis=0) - self._usual) * values)
         noise = np.sqrt(np.cumsum((2 * self.noise**2 + self._usual) * values**2))
-        return max(0.0, float(np.max(more - TUNING.signal * noise)))
+        return max(0.0, float(np.max(np.nan_to_num(more - TUNING.signal * noise, nan=np.inf))))
 
     @property
     def are_far(self) -> bool:

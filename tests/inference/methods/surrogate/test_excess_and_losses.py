@@ -202,3 +202,10 @@ def test_hidden_residuals_count_with_a_probability_of_a_tenth() -> None:
     expected = 0.1 * np.array([hidden[0], hidden[0] / 4, hidden[1] / 16])
     np.testing.assert_allclose(found.variance, expected, rtol=1e-3)
     assert np.sqrt(hidden[1]) > 0.2 * residuals.count
+
+
+def test_an_excess_that_is_not_a_number_is_infinite() -> None:
+    """An unknown excess must not pass a check."""
+    counts = ResidualCounts(ANYWHERE, np.ones((2, len(EDGES))), 5.0, 5000.0, np.linspace(-2, 2, 100), 200)
+    assert counts.find_clear_excess(np.square) < np.inf
+    assert counts.find_clear_excess(lambda distances: np.where(distances > 100, np.nan, distances)) == np.inf
