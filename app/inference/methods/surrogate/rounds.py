@@ -11,7 +11,7 @@ import numpy as np
 
 from app.inference.core.linear_algebra import invert, raise_to, symmetric
 from app.inference.core.model import Array32, Array64
-from app.inference.core.query import Oracle, Query
+from app.inference.core.query import Oracle
 from app.inference.methods.surrogate.excess import (
     Excess,
     ResidualCounts,
@@ -25,17 +25,11 @@ from app.inference.methods.surrogate.information import correct, design_matrix, 
 from app.inference.methods.surrogate.openings import ask
 from app.inference.methods.surrogate.regression import Mode, Score, compute_longest_step, find_mode
 from app.inference.methods.surrogate.rows import Rows
-from app.inference.methods.surrogate.scores import bound_scores, design_score, respond
+from app.inference.methods.surrogate.scores import design_score, make_query, respond
 from app.inference.methods.surrogate.state import Search
 from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.models.residuals import require_residuals
-from app.inference.private_zone.queries import (
-    BoundedScoreSum,
-    CutScoreSum,
-    ExcessSum,
-    InformationSum,
-    ResidualHistogram,
-)
+from app.inference.private_zone.queries import ExcessSum, InformationSum, ResidualHistogram
 
 
 def ask_matrix(_rng: np.random.Generator, search: Search, oracle: Oracle, turn: int) -> Search:
@@ -85,16 +79,13 @@ def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: in
     sigma = schedule.effective_sigma / np.sqrt(schedule.score_shares.sum())
     design = design_score(rows, frame, response, sigma=sigma)
     share = float(schedule.score_shares[turn])
-    transform = invert(design.factor)
-    query: Query = BoundedScoreSum(theta, transform, design.clip)
-    if cut is not None:
-        query = CutScoreSum(theta, transform, design.clip, cut)
+    query = make_query(theta, invert(design.factor), design.clip, cut)
     answer, deviation = ask(oracle, query, schedule, share, design.clip)
     noise = deviation**2 * design.factor @ design.factor.T
     noise += (1 / schedule.rate - 1) * rows.information(theta, design.root**2)
 
     def apply_bound(folded: Array32) -> Array64:
-        return bound_scores(rows.model, folded, theta, transform, design.clip, cut).astype(np.float64) @ design.factor.T
+        return query.bound_rows(rows.model, folded).astype(np.float64) @ design.factor.T
 
     gradient, noise = design.factor @ answer, symmetric(noise)
     score = Score(theta, gradient, noise, design.kept, design.root, apply_bound, cut)

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.inference.core.linear_algebra import factorise, invert
-from app.inference.core.model import Array32, Array64, Model
+from app.inference.core.model import Array32, Array64
 from app.inference.methods.surrogate.information import Frame, compute_lewis_metric, compute_squared_lengths
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.tuning import TUNING
 from app.inference.models.residuals import require_residuals
+from app.inference.private_zone.queries import BoundedScoreSum, CutScoreSum
+from app.inference.private_zone.queries.scores import ScoreSum
 
 _LEAST, _MOST, _STEPS = 0.02, 6000.0, 36
 """The grid of bounds, over the median length of the draws: ends and number of points."""
@@ -59,13 +61,9 @@ class Response:
         return kept, root
 
 
-def bound_scores(  # noqa: PLR0917  (arguments of a query)
-    model: Model, folded: Array32, theta: Array64, transform: Array64, clip: float, cut: float | None
-) -> Array32:
-    """Compute the bounded scores ``(n, D)`` of ``folded`` rows, as a query does."""
-    if cut is None:
-        return model.bounded_scores(folded, theta, transform, clip)
-    return require_residuals(model).cut_scores(folded, theta, transform, clip, cut)
+def make_query(theta: Array64, transform: Array64, clip: float, cut: float | None) -> ScoreSum:
+    """Make the query of a score, with residuals cut at ``cut``; None: they are not."""
+    return BoundedScoreSum(theta, transform, clip) if cut is None else CutScoreSum(theta, transform, clip, cut)
 
 
 def respond(
@@ -102,7 +100,7 @@ def respond(
         whole += np.vecdot(scores, scores)
         for step, distance in enumerate(np.geomspace(_LEAST, _MOST, _STEPS)):
             clip = distance * usual * (cut or 1.0)
-            bounded = bound_scores(rows.model, folded, theta, transform, clip, cut)
+            bounded = make_query(theta, transform, clip, cut).bound_rows(rows.model, folded)
             kept[:, step] += np.vecdot(bounded, scores)
             square[:, step] += np.vecdot(bounded, bounded)
     widest = 1.0 if cut is None else max(1.0, cut**2 / 4)

@@ -1,8 +1,10 @@
 """Sums of scores, bounded without bias or clipped."""
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +18,16 @@ from app.inference.private_zone.queries.blocks import check_array, compute_clipp
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _ScoreSum:
+class ScoreSum(ABC):
     """A sum of scores at ``theta`` ``(D,)`` in the coordinates ``W score``.
 
-    ``transform`` W is ``(D, D)``; the answer is ``(D,)``.
+    ``transform`` W is ``(D, D)``; the answer is ``(D,)``. The sum over a unit of several rows is clipped to C.
     """
 
     theta: Array64
     transform: Array64
     clip: float
+    kind: ClassVar[str]
 
     @property
     def length(self) -> int:
@@ -37,6 +40,15 @@ class _ScoreSum:
         check_array(self.transform, (self.length, self.length), "transform")
         raise_clip(self.clip)
 
+    @abstractmethod
+    def bound_rows(self, model: Model, rows: Array32) -> Array32:
+        """Compute the contributions ``(n, D)`` of single rows ``(n, row_width)``. Row zone."""
+
+    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
+        """Compute the sum as :meth:`app.inference.core.query.Query.sum`."""
+        clip, bound = raise_clip(self.clip), partial(self.bound_rows, model)
+        return compute_clipped_sum(bound, rows, present, rows_per_unit, length=self.length, clip=clip)
+
     def scales(self, sigma: float) -> float:
         """``sigma K`` for every coordinate."""
         return sigma * GRID
@@ -47,34 +59,28 @@ class _ScoreSum:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BoundedScoreSum(_ScoreSum):
+class BoundedScoreSum(ScoreSum):
     """The sum ``sum_b w_b W score(x_b)`` of conditionally unbiased bounded scores.
 
     The weight ``w_b`` bounds the norm by C. It does not depend on the target, so the mean is zero if ``theta`` is the
-    true parameter (Kuensch, Stefanski & Carroll, *JASA* 84, 1989). The sum over a unit of several rows is clipped to C
-    in addition.
+    true parameter (Kuensch, Stefanski & Carroll, *JASA* 84, 1989).
     """
 
     kind: ClassVar[str] = "bounded_score_sum"
 
-    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """Compute the sum as :meth:`app.inference.core.query.Query.sum`."""
-        clip = raise_clip(self.clip)
-
-        def bound_scores(block: Array32) -> Array32:
-            return model.bounded_scores(block, self.theta, self.transform, clip)
-
-        return compute_clipped_sum(bound_scores, rows, present, rows_per_unit, length=self.length, clip=clip)
+    def bound_rows(self, model: Model, rows: Array32) -> Array32:
+        """Compute the contributions of single rows."""
+        return model.bounded_scores(rows, self.theta, self.transform, raise_clip(self.clip))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CutScoreSum(_ScoreSum):
+class CutScoreSum(ScoreSum):
     """The sum ``sum_b w_b W score(x_b)`` of scores with residuals cut to ``+-cut``.
 
     The weight ``w_b`` depends on the design row alone and bounds the norm by C. The mean is biased by the part of
     residuals beyond the cut, which :class:`app.inference.private_zone.queries.residuals.ExcessSum` measures. Scores
-    that redescend have a wider scale instead, and are clipped to C. The sum over a unit of several rows is clipped to C
-    in addition. The model has :class:`app.inference.models.residuals.UnboundedTargets`.
+    that redescend have a wider scale instead, and are clipped to C. The model has
+    :class:`app.inference.models.residuals.UnboundedTargets`.
     """
 
     cut: float
@@ -88,32 +94,19 @@ class CutScoreSum(_ScoreSum):
         if not isinstance(model, UnboundedTargets):
             raise BadQuery("this query needs a model with unbounded residuals")
 
-    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """Compute the sum as :meth:`app.inference.core.query.Query.sum`."""
-        clip = raise_clip(self.clip)
-        assert isinstance(model, UnboundedTargets)
-        cut_scores = model.cut_scores
-
-        def bound_scores(block: Array32) -> Array32:
-            return cut_scores(block, self.theta, self.transform, clip, self.cut)
-
-        return compute_clipped_sum(bound_scores, rows, present, rows_per_unit, length=self.length, clip=clip)
+    def bound_rows(self, model: Model, rows: Array32) -> Array32:
+        """Compute the contributions of single rows."""
+        cut_scores = cast(UnboundedTargets, model).cut_scores
+        return cut_scores(rows, self.theta, self.transform, raise_clip(self.clip), self.cut)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClippedScoreSum(_ScoreSum):
+class ClippedScoreSum(ScoreSum):
     """The sum ``sum_b clip_C(W score(x_b))`` of clipped scores; it is biased if scores exceed C."""
 
     kind: ClassVar[str] = "clipped_score_sum"
 
-    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """Compute the sum as :meth:`app.inference.core.query.Query.sum`."""
-        with np.errstate(all="ignore"):
-            transform = self.transform.astype(np.float32)
-
-        def transform_scores(block: Array32) -> Array32:
-            scores: Array32 = (transform @ model.scores(block, self.theta).T).T
-            return scores
-
-        clip = raise_clip(self.clip)
-        return compute_clipped_sum(transform_scores, rows, present, rows_per_unit, length=self.length, clip=clip)
+    def bound_rows(self, model: Model, rows: Array32) -> Array32:
+        """Compute the scores of single rows; a unit's sum is clipped."""
+        scores: Array32 = (self.transform.astype(np.float32) @ model.scores(rows, self.theta).T).T
+        return scores

@@ -9,7 +9,7 @@ from scipy.optimize import root
 from app.inference.core.model import Array32, Array64
 from app.inference.methods.surrogate.regression import Score, find_mode, shrink
 from app.inference.methods.surrogate.rows import Rows, draw_noise
-from app.inference.methods.surrogate.scores import bound_scores
+from app.inference.methods.surrogate.scores import make_query
 from app.inference.methods.surrogate.tuning import TUNING
 from support.beliefs import COUNT, draw_rows, make_case_frame
 from support.surrogate_tables import Case
@@ -61,7 +61,7 @@ def test_unknown_scale_is_found_although_coefficients_are_far(family: str) -> No
         asked, frame = theta, make_case_frame(case, rows, theta)
 
         def apply_bound(folded: Array32, asked: Array64 = asked) -> Array64:
-            bounded = bound_scores(model, folded, asked, metric, 15.0, cut)
+            bounded = make_query(asked, metric, 15.0, cut).bound_rows(model, folded)
             return np.asarray(bounded @ np.linalg.inv(metric).T)
 
         gradient = COUNT * apply_bound(rows.simulate(truth)).mean(axis=0)
