@@ -27,7 +27,9 @@ def draw_terms(rng: np.random.Generator, drawn: Drawn) -> Drawn | None:
     features += _draw_interactions(rng, usable)
     if usable and rng.random() < 0.3:
         features.append(_draw_map(rng, usable))
-    made = replace(drawn, case=replace(case, spec=replace(case.spec, features=tuple(features))))
+    kept = {str(each) for each in features if isinstance(each, str)}
+    prior = replace(case.spec.prior, mean={name: at for name, at in case.spec.prior.mean.items() if name in kept})
+    made = replace(drawn, case=replace(case, spec=replace(case.spec, features=tuple(features), prior=prior)))
     return made if made.case.problem.model.dimension <= MOST_PARAMETERS else None
 
 

@@ -62,7 +62,7 @@ class OneBelief:
             grid_bits=GRID_BITS,
             queries=(),
             steps=0,
-            warnings=planning.list_warnings(request, problem, schedule),
+            warnings=planning.list_warnings(request, facts, problem, schedule),
         )
         return _with_queries(plan, setup)
 

@@ -5,10 +5,12 @@ A plan is made once, priced and stored. A run makes it again from the stored par
 
 import math
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
 from app.errors import InvalidRequest
+from app.inference.core.designs import Polynomial, Spline
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Parameter
 from app.inference.core.plan import MechanismPlan, PlannedQuery, PlanRequest
@@ -19,6 +21,7 @@ from app.inference.methods.surrogate.openings import make_lengths_query, make_mo
 from app.inference.methods.surrogate.schedule import Ask, Regime, Schedule
 from app.inference.methods.surrogate.state import Opening, Setup
 from app.inference.methods.surrogate.tuning import TUNING
+from app.inference.models.location_scale import LocationScale
 from app.inference.models.residuals import UnboundedTargets, require_residuals
 from app.inference.private_zone.mechanisms import GRID_BITS, MAX_SCALE
 from app.inference.private_zone.queries import (
@@ -246,7 +249,7 @@ def _are_alike(one: PlannedQuery, other: PlannedQuery) -> bool:
     return shapes[0] == shapes[1] and math.isclose(*noises, rel_tol=_ROUNDING)
 
 
-def list_warnings(request: PlanRequest, problem: Problem, schedule: Schedule) -> tuple[str, ...]:
+def list_warnings(request: PlanRequest, facts: DeclaredFacts, problem: Problem, schedule: Schedule) -> tuple[str, ...]:
     """Warn of plans whose result will be inaccurate, before budget is spent."""
     warnings = list(warn_of_size(request.size, problem.model))
     if schedule.regime is Regime.COLUMNS:
@@ -263,6 +266,18 @@ def list_warnings(request: PlanRequest, problem: Problem, schedule: Schedule) ->
         warnings.append(
             f"with fewer than {_FEW_ROUNDS} rounds, the search often ends before it reaches the posterior's centre; "
             "use more rounds, or leave their number out"
+        )
+    if facts.rows_per_unit > 1 and request.model.target is not None:
+        warnings.append(
+            "the method expects independent targets in the rows of a unit; if they are similar, even a calibrated "
+            "release may be far from the posterior of the rows: upload one row for each unit, if possible"
+        )
+    members = (getattr(each, "members", (each,)) for each in request.model.features)
+    curved = any(isinstance(each, Polynomial | Spline) for each in chain.from_iterable(members))
+    if curved and isinstance(problem.model, LocationScale):
+        warnings.append(
+            "few rows may decide the slopes of polynomials and splines in a linear or student-t model; unless their "
+            "columns are spread evenly over their bounds, even a calibrated release may be far from the posterior"
         )
     narrow = schedule.unbounded and request.model.family not in _WIDE_FAMILIES
     if narrow and require_residuals(problem.model).largest_residual(problem.prior.mean) > FAR_TARGETS:

@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from app.errors import InvalidRequest
 from app.inference.core import plan_json
+from app.inference.core.designs import Interaction, Polynomial, Spline
 from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
 from app.inference.methods.surrogate.planning import OtherVersion
 from app.inference.registry import find_method, find_private_method
@@ -208,3 +210,29 @@ def test_stated_number_of_queries_is_planned_or_refused(family: str, sigma: floa
 def test_few_rounds_give_a_warning(parameters: dict[str, int], *, warns: bool) -> None:
     warned = Case(features=3).plan(3.0, **parameters).warnings
     assert any("rounds" in warning for warning in warned) is warns
+
+
+@pytest.mark.parametrize(
+    ("family", "features", "warns"),
+    [
+        ("linear-regression", (Polynomial("x0", 2),), True),
+        ("student-t-regression", ("x0", Interaction((Spline("x1", 4), "x2"))), True),
+        ("linear-regression", ("x0", Interaction(("x1", "x2"))), False),
+        ("logistic-regression", (Polynomial("x0", 2),), False),
+    ],
+)
+def test_curves_in_models_of_numbers_give_a_warning(family: str, features: tuple[Any, ...], *, warns: bool) -> None:
+    case = Case(family, features=3)
+    request = PlanRequest(METHOD, 50, replace(case.spec, features=features), {}, None, 3.0)
+    warnings = find_private_method(METHOD).plan(request, case.facts).warnings
+    assert any("polynomials and splines" in each for each in warnings) == warns
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_units_of_several_rows_give_a_warning(rows: int) -> None:
+    """Rows of a person often have similar targets."""
+    case = Case(features=3)
+    unit = {"kind": "row"} if rows == 1 else {"kind": "column", "column": "person", "max_rows": rows}
+    request = PlanRequest(METHOD, 50, case.spec, {}, None, 3.0)
+    plan = find_private_method(METHOD).plan(request, replace(case.facts, unit=unit))
+    assert any("one row for each unit" in each for each in plan.warnings) == (rows > 1)
