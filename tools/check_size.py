@@ -27,7 +27,7 @@ class Size(NamedTuple):
     numbers: int
 
 
-LIMITS: Final = Size(modules=15, lines=3137, statements=1813, numbers=98)
+LIMITS: Final = Size(modules=15, lines=3156, statements=1824, numbers=99)
 
 
 def measure(folder: Path) -> Size:

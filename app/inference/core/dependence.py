@@ -27,13 +27,22 @@ def compute_least_eigenvalue(design: Design) -> float:
     sources = {source.column.name: source for encoder in design.encoders for source in encoder.sources}
     if len(sources) == len(design.encoders) and all(column.term is None for column in design.columns):
         return 1.0
+    return _find_least(spread_rows(design).T)
+
+
+def spread_rows(design: Design) -> Array64:
+    """Spread rows ``(n, k)`` evenly over the declared ranges, without the intercept.
+
+    They are a Halton sequence, so nothing is random.
+    """
+    sources = {source.column.name: source for encoder in design.encoders for source in encoder.sources}
     count = max(_FEWEST_ROWS, 8 * design.width)
     places = scipy.stats.qmc.Halton(len(sources), scramble=False).random(count + 1)[1:]
     coordinates = dict(
         zip(sources, (source.spread(u) for source, u in zip(sources.values(), places.T, strict=True)), strict=True)
     )
     blocks = [each.transform([coordinates[source.column.name] for source in each.sources]) for each in design.encoders]
-    return _find_least(np.concatenate(blocks))
+    return np.concatenate(blocks).T
 
 
 def is_dependent(design: Design) -> bool:

@@ -64,7 +64,7 @@ POINTS_DIFFER: Final = Reason(
 HIDDEN_ROWS: Final = Reason(
     "hidden-rows",
     "Noise could hide a few rows at the far bound of a column that would change the posterior. "
-    "Declare narrower bounds, or leave out columns that are nearly constant.",
+    "Declare narrower bounds, use fewer terms, or leave out columns that are nearly constant.",
 )
 BOUNDS_CUT: Final = Reason(
     "bounds-cut",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.inference.core import reasons
-from app.inference.core.dependence import is_dependent
+from app.inference.core.dependence import is_dependent, spread_rows
 from app.inference.core.linear_algebra import compare_widths, invert, symmetric, whiten
 from app.inference.core.model import Array64
 from app.inference.core.priors import Prior
@@ -18,7 +18,7 @@ from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade, Pseudocoreset, judge
 from app.inference.fitting.fit import fit_points
 from app.inference.methods.surrogate.excess import simulate_residuals
-from app.inference.methods.surrogate.information import Frame, find_least_parts, make_frame
+from app.inference.methods.surrogate.information import Frame, compute_squared_lengths, find_least_parts, make_frame
 from app.inference.methods.surrogate.rows import Rows
 from app.inference.methods.surrogate.schedule import Regime
 from app.inference.methods.surrogate.state import Result, Search
@@ -146,6 +146,23 @@ def is_scale_cut(search: Search, covariance: Array64) -> bool:
     return bool(moved**2 > 4 * covariance[-1, -1])
 
 
+def find_largest_leverage(search: Search) -> float:
+    """Find the largest leverage of a row that the declarations of terms allow.
+
+    A leverage is the squared length of a row's information factors where the belief's information is the identity. A
+    row of leverage 1 has as much information along an axis as the belief. Plain columns are at their means. It is 0
+    without terms, and if the information of a row depends on the parameter.
+    """
+    rows, design = search.rows, search.setup.design
+    of_terms = np.array([column.term is not None for encoder in design.encoders for column in encoder.columns])
+    if not (rows.has_constant_curvature and of_terms.any()):
+        return 0.0
+    possible = np.tile(rows.draws.mean(axis=0), (len(spread := spread_rows(design)), 1))
+    possible[:, :-1][:, of_terms] = spread[:, of_terms]
+    factors = replace(rows, draws=possible).factors(search.theta)
+    return float(compute_squared_lengths(factors, search.information).max())
+
+
 def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade]]:
     """Yield each reason against full reliability, with the best grade that it allows."""
     search, points, rows = result.search, result.points, result.search.rows
@@ -176,6 +193,7 @@ def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade
         (points.kl <= max(fit[0], fit[1] * doubt.nats), reasons.POINTS_DIFFER, Grade.CENTRE_ONLY),
         (not scattered, reasons.MISFIT, Grade.CENTRE_ONLY),
         (not wide, reasons.WIDE_RESIDUALS, Grade.CENTRE_ONLY),
+        (find_largest_leverage(search) <= TUNING.most_leverage, reasons.HIDDEN_ROWS, Grade.CENTRE_ONLY),
         (not hidden, reasons.DEPENDENT_COLUMNS, Grade.CENTRE_ONLY),
     ]
     return ((reason, grade) for holds, reason, grade in conditions if not holds)

@@ -70,6 +70,7 @@ class Tuning:
     most_moved: float = 0.2  # part of the stated nats; a larger last step means that the search has not converged
     most_noise: float = 1.0  # part of the nats learned; above it, the release is not usable
     far: tuple[float, float, float] = (1.4, 30.0, 100.0)  # deviations; most nats there; most times the noise, if more
+    most_leverage: float = 1.0  # part of the belief's information; most that one possible row of terms may have
     least_pull: float = 1e-3  # ratio; least precision of the prior at the mode, over that at its mean
     most_excess: float = 0.2  # part of the rows; more squares of residuals than the model's are wide
     most_fit: tuple[float, float] = (1.0, 0.1)  # belief to points: most nats; most times the noise, if more

@@ -1,7 +1,7 @@
 """A belief that does not cover the rows gives a reason against intervals."""
 
 import itertools
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from typing import Any
 
@@ -10,8 +10,9 @@ import pytest
 from randomgen import ChaCha
 
 from app.inference.core import reasons
+from app.inference.core.designs import Polynomial
 from app.inference.core.linear_algebra import invert
-from app.inference.core.plan import PriorSpec
+from app.inference.core.plan import ModelSpec, PriorSpec
 from app.inference.core.reasons import Reason
 from app.inference.core.release import Grade
 from app.inference.methods.surrogate import rounds
@@ -152,6 +153,26 @@ def test_intervals_hold_the_best_line_of_a_curved_relation() -> None:
         search = _run_case(case, 4.0).search
         distance = np.abs(search.theta - case.exact().mean)
         assert np.all(distance <= 3 * np.sqrt(assess(search).covariance.diagonal()))
+
+
+class _Cubic(Case):
+    """A cubic of the first column."""
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The family's target, and powers of the first column."""
+        return replace(super().spec, features=(Polynomial("x0", 3),))
+
+
+@pytest.mark.parametrize("family", ["linear-regression", "student-t-regression"])
+@pytest.mark.parametrize(("design", "hidden"), [("uniform", False), ("heavy tails", True)])
+def test_curves_hide_rows_where_one_possible_row_would_decide(family: str, design: str, *, hidden: bool) -> None:
+    """W16: few rows are near the far bounds, and a cubic is large there."""
+    case = Case(family, design, features=1, rows=1000, slots=1000, noise_scale=1.0)
+    grade, found = _judge(_run_case(_Cubic(**asdict(case) | {"prior": case.prior}), 0.02))
+    assert (reasons.HIDDEN_ROWS in found) is hidden
+    assert not hidden or grade is not Grade.CALIBRATED
+    assert reasons.HIDDEN_ROWS not in _judge(_run_case(case, 0.02))[1]
 
 
 def test_intervals_allow_for_correlations_that_were_not_measured() -> None:
