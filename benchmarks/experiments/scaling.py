@@ -57,8 +57,8 @@ EXPERIMENT = Experiment(
     f"ε = {EPSILON:g}, which reads the whole table for each query. Discrete Gaussian noise, one core. Time is that "
     "of the whole run, without the generation of rows. Memory is the growth of the process. Folded rows are kept in "
     f"memory if they fit into {RESIDENT_BYTES >> 20} MiB. Otherwise they are read again for every query, which takes "
-    "less memory and more time: so the curve of dp-psvi-surrogate by rows is steeper from there on. From D = 501 on, "
-    f"the first engine asked for the information of single columns. A run was stopped after {LIMIT_SECONDS} s of "
+    "less memory and more time: so the curve of dp-psvi-surrogate by rows is steeper from there on. "
+    f"A run was stopped after {LIMIT_SECONDS} s of "
     f"processor time. Cells have {SEEDS} runs, and 1 from {MANY_ROWS:,} rows or {MANY_FEATURES} features on.",
     plan_work,
     (Quantity(SECONDS.name, SECONDS.label), Quantity(MEMORY.name, MEMORY.label)),

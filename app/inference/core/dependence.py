@@ -11,6 +11,7 @@ import numpy as np
 import scipy
 
 from app.inference.core.design import Design
+from app.inference.core.designs.encoder import Source
 from app.inference.core.model import Array64
 
 LEAST_EIGENVALUE: Final = 0.003
@@ -24,8 +25,7 @@ def compute_least_eigenvalue(design: Design) -> float:
 
     It is 1 without terms. Constant columns are left out. The rows are a Halton sequence, so nothing is random.
     """
-    sources = {source.column.name: source for encoder in design.encoders for source in encoder.sources}
-    if len(sources) == len(design.encoders) and all(column.term is None for column in design.columns):
+    if len(_find_sources(design)) == len(design.encoders) and all(column.term is None for column in design.columns):
         return 1.0
     return _find_least(spread_rows(design).T)
 
@@ -35,7 +35,7 @@ def spread_rows(design: Design) -> Array64:
 
     They are a Halton sequence, so nothing is random.
     """
-    sources = {source.column.name: source for encoder in design.encoders for source in encoder.sources}
+    sources = _find_sources(design)
     count = max(_FEWEST_ROWS, 8 * design.width)
     places = scipy.stats.qmc.Halton(len(sources), scramble=False).random(count + 1)[1:]
     coordinates = dict(
@@ -43,6 +43,10 @@ def spread_rows(design: Design) -> Array64:
     )
     blocks = [each.transform([coordinates[source.column.name] for source in each.sources]) for each in design.encoders]
     return np.concatenate(blocks).T
+
+
+def _find_sources(design: Design) -> dict[str, Source]:
+    return {source.column.name: source for encoder in design.encoders for source in encoder.sources}
 
 
 def is_dependent(design: Design) -> bool:

@@ -276,8 +276,8 @@ def list_warnings(request: PlanRequest, facts: DeclaredFacts, problem: Problem, 
     curved = any(isinstance(each, Polynomial | Spline) for each in chain.from_iterable(members))
     if curved and isinstance(problem.model, LocationScale):
         warnings.append(
-            "few rows may decide the slopes of polynomials and splines in a linear or student-t model; unless their "
-            "columns are spread evenly over their bounds, even a calibrated release may be far from the posterior"
+            "few rows may decide the slopes of polynomials and splines in a linear or student-t model: releases are "
+            "often centre-only, and even calibrated ones may be far off; declare bounds that rows fill evenly"
         )
     narrow = schedule.unbounded and request.model.family not in _WIDE_FAMILIES
     if narrow and require_residuals(problem.model).largest_residual(problem.prior.mean) > FAR_TARGETS:

@@ -157,8 +157,8 @@ def find_largest_leverage(search: Search) -> float:
     of_terms = np.array([column.term is not None for encoder in design.encoders for column in encoder.columns])
     if not (rows.has_constant_curvature and of_terms.any()):
         return 0.0
-    possible = np.tile(rows.draws.mean(axis=0), (len(spread := spread_rows(design)), 1))
-    possible[:, :-1][:, of_terms] = spread[:, of_terms]
+    spread, means = spread_rows(design), rows.draws.mean(axis=0)[:-1]
+    possible = np.column_stack([np.where(of_terms, spread, means), np.ones(len(spread))])
     factors = replace(rows, draws=possible).factors(search.theta)
     return float(compute_squared_lengths(factors, search.information).max())
 
